@@ -394,4 +394,12 @@ std::optional<double> device_peak_mib(const Summary& summary) {
   return static_cast<double>(peak->sample->total()) / (1024.0 * 1024.0);
 }
 
+const RankSummary* most_outside(const Summary& summary) {
+  const RankSummary* most = nullptr;
+  for (const RankSummary& rank : summary.ranks) {
+    if (rank.outside && (most == nullptr || rank.outside->bytes > most->outside->bytes)) most = &rank;
+  }
+  return most;
+}
+
 }  // namespace shardscope::analysis

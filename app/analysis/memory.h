@@ -34,5 +34,8 @@ struct DevicePeak {
 [[nodiscard]] std::optional<DevicePeak> largest_device_peak(const Summary& summary);
 /// The same in MiB.
 [[nodiscard]] std::optional<double> device_peak_mib(const Summary& summary);
+/// The rank with the most outside memory, of several the first; null where none was sampled. Points into
+/// `summary`.
+[[nodiscard]] const RankSummary* most_outside(const Summary& summary);
 
 }  // namespace shardscope::analysis

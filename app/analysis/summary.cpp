@@ -200,6 +200,7 @@ class RankSums {
       const auto which = static_cast<ev::MemoryPool>(pool);
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;
     }
+    result.outside = outside_peak(store_, result.rank);
     // Transfers have the detail of memory events.
     result.copies_known =
         sums.copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);

@@ -18,6 +18,7 @@
 #include "app/analysis/kept.h"
 #include "app/analysis/micro_batches.h"
 #include "app/analysis/not_finite.h"
+#include "app/analysis/outside_memory.h"
 #include "app/analysis/param_groups.h"
 #include "app/analysis/rank_drift.h"
 #include "app/analysis/scheduling.h"
@@ -103,6 +104,7 @@ struct RankSummary {
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::optional<store::ClockDrift> clock_drift;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
+  std::optional<OutsidePeak> outside;  ///< memory that is in no category; nothing where it was not sampled
   std::optional<store::MemorySample> model_state_peak;  ///< nothing where it was not measured
   bool model_states_in_part = false;  ///< that is because part changed where it was not recorded
   /// Over the whole run; nothing where none were recorded (stages 0 to 2).

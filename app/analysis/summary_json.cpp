@@ -48,6 +48,11 @@ json memory_json(const RankSummary& rank) {
   return pools;
 }
 
+json outside_json(const std::optional<OutsidePeak>& outside) {
+  if (!outside) return nullptr;
+  return {{"most_bytes", outside->bytes}, {"in_use_bytes", outside->in_use_bytes}, {"at_ns", outside->at_ns}};
+}
+
 /// Null where no step is covered by the GPU's records: not known, not idle.
 json processor_wait_json(const std::optional<ProcessorWaits>& waits) {
   if (!waits) return nullptr;
@@ -156,6 +161,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"clock_drift_ppb", rank.clock_drift ? json(rank.clock_drift->ppb) : json(nullptr)},
               {"clock_drift_bound_ppb", rank.clock_drift ? json(rank.clock_drift->bound_ppb) : json(nullptr)},
               {"memory", memory_json(rank)},
+              {"outside_memory", outside_json(rank.outside)},
               {"fetch_counters", fetch_counters_json(rank.fetch_counters)},
               {"micro_batches", micro_batches_json(rank.micro_batches)},
               {"allocator_retries", rank.allocator_retries ? json(*rank.allocator_retries) : json(nullptr)},

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,18 @@ std::optional<int> Process::poll() {
 int Process::wait() {
   while (!poll()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return *exit_code_;
+}
+
+void Process::wait_for(std::chrono::milliseconds most) {
+  if (!running()) return;
+  const int end = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  if (end < 0) {  // a kernel before 5.3, or none are left
+    std::this_thread::sleep_for(most);
+    return;
+  }
+  pollfd waiting{end, POLLIN, 0};
+  ::poll(&waiting, 1, static_cast<int>(most.count()));
+  close(end);
 }
 
 void Process::signal(int number) {

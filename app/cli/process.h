@@ -29,6 +29,8 @@ class Process {
   /// Exit code if it has ended (128 + signal when a signal ended it); never blocks.
   [[nodiscard]] std::optional<int> poll();
   int wait();
+  /// Until it has ended or `most` has passed; a signal to this process ends it early.
+  void wait_for(std::chrono::milliseconds most);
   void signal(int number);
   [[nodiscard]] bool running();
 

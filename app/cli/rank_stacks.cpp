@@ -1,8 +1,12 @@
 #include "app/cli/rank_stacks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <unordered_map>
 
 #include "app/analysis/foreign_json.h"
@@ -15,9 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using instrumentation::Request;
-
-/// A thread that does not answer is waited for 100 ms; a busy machine makes that more.
-constexpr std::chrono::seconds kAnswer{10};
 
 /// How often each rank has said what begins so. The store keeps messages in order of time: a new one may
 /// stand before others, so they are counted, of all ranks at once.
@@ -37,24 +38,25 @@ std::string last_of(const store::Store& store, std::uint32_t rank, const std::st
   return out;
 }
 
-std::string why_silent(const store::Store& store, std::uint32_t rank) {
+std::string why_silent(const store::Store& store, std::uint32_t rank, std::chrono::milliseconds patience) {
   const auto row = std::ranges::find(store.ranks(), rank, &store::RankRow::rank);
   if (row == store.ranks().end()) return "no event of it has arrived";
   const store::RankEnd end = store::rank_end(store, *row);
   if (end.how != store::RankEnd::How::running) return "no answer: " + store::text_of(end);
-  return "no answer within " + std::to_string(kAnswer.count()) + " s";
+  return fmt::format("no answer within {:g} s", std::chrono::duration<double>(patience).count());
 }
 
 }  // namespace
 
 std::vector<RankStacks> ask_for_stacks(collector::Viewer& viewer, store::Store& store,
-                                       const std::vector<std::uint32_t>& ranks) {
+                                       const std::vector<std::uint32_t>& ranks,
+                                       std::chrono::milliseconds patience) {
   const std::string begins = instrumentation::answer_prefix(Request::stacks);
   const std::string refused = "ignored a message from a viewer: ";
   auto before = counts_of(store, begins);
   const std::size_t refused_before = counts_of(store, refused)[0];
   viewer.send({.kind = collector::Command::Kind::ask, .rule = {}, .detail = {}, .request = Request::stacks});
-  const Clock::time_point end = Clock::now() + kAnswer;
+  const Clock::time_point end = Clock::now() + patience;
   std::unordered_map<std::uint32_t, std::size_t> now;
   const auto answered = [&](std::uint32_t rank) { return now[rank] > before[rank]; };
   // Who is over or stopped does not answer.
@@ -65,7 +67,7 @@ std::vector<RankStacks> ask_for_stacks(collector::Viewer& viewer, store::Store& 
   for (bool all = false; !all && Clock::now() < end && !interrupted();) {
     viewer.poll(store, std::chrono::milliseconds(50));
     if (counts_of(store, refused)[0] > refused_before)
-      throw UserError("--stacks: " + last_of(store, 0, refused) +
+      throw UserError(last_of(store, 0, refused) +
                       "; give a key that may control the run (docs/security.md)");
     now = counts_of(store, begins);
     all = std::ranges::all_of(ranks, [&](std::uint32_t rank) { return answered(rank) || !may_answer(rank); });
@@ -73,7 +75,7 @@ std::vector<RankStacks> ask_for_stacks(collector::Viewer& viewer, store::Store& 
   std::vector<RankStacks> out;
   for (const std::uint32_t rank : ranks) {
     const bool has = answered(rank);
-    out.push_back({rank, has, has ? last_of(store, rank, begins) : why_silent(store, rank)});
+    out.push_back({rank, has, has ? last_of(store, rank, begins) : why_silent(store, rank, patience)});
   }
   return out;
 }
@@ -83,6 +85,63 @@ std::string with_stacks(const std::string& hang_json, const std::vector<RankStac
   nlohmann::json out = nlohmann::json::parse(hang_json);
   for (const RankStacks& one : stacks)
     out["stacks"].push_back({{"rank", one.rank}, {"answered", one.answered}, {"text", one.text}});
+  return analysis::to_text(out, 2) + "\n";
+}
+
+std::optional<ScriptLine> script_line(std::uint32_t rank, const std::string& stacks) {
+  std::string_view rest = stacks;
+  bool in_main = false;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.starts_with("thread ")) {
+      if (in_main) return std::nullopt;  // the next one
+      in_main = line == "thread MainThread:";
+      continue;
+    }
+    const std::size_t at = line.rfind(" at "), colon = line.rfind(':');
+    if (!in_main || !line.starts_with("  ") || at == std::string_view::npos || at < 2 ||
+        colon == std::string_view::npos || colon < at + 4)
+      continue;
+    const std::string_view file = line.substr(at + 4, colon - at - 4);
+    // A package's file is named from its folder on (_stacks.py), code without a file in angle brackets.
+    if (!file.starts_with('/') || file.find("/lib/python3") != std::string_view::npos) continue;
+    ScriptLine out{rank, std::string(line.substr(2, at - 2)), std::string(file), 0};
+    (void)std::from_chars(line.data() + colon + 1, line.data() + line.size(), out.line);
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::uint32_t> ranks_of_sides(const analysis::Hang& hang) {
+  std::vector<std::uint32_t> wanted = analysis::named_ranks(hang);
+  if (hang.difference)
+    for (const analysis::IssueDifference::Side& side : hang.difference->sides)
+      if (!side.ranks.empty()) wanted.push_back(side.ranks.front());
+  std::vector<std::uint32_t> out;
+  using How = analysis::RankState::How;
+  for (const std::uint32_t rank : wanted) {
+    const auto one = std::ranges::find(hang.ranks, rank, &analysis::RankState::rank);
+    const bool answers = one != hang.ranks.end() && one->how != How::stopped && one->how != How::ended &&
+                         one->how != How::gone;
+    if (answers && std::ranges::find(out, rank) == out.end()) out.push_back(rank);
+  }
+  return out;
+}
+
+std::string text_of(const std::vector<ScriptLine>& lines) {
+  std::string out = lines.empty() ? "" : "where their scripts are (the whole stacks: --stacks):\n";
+  for (const ScriptLine& one : lines)
+    out += fmt::format("  rank {:<4} {}:{}, in {}\n", one.rank, one.file, one.line, one.function);
+  return out;
+}
+
+std::string with_lines(const std::string& hang_json, const std::vector<ScriptLine>& lines) {
+  if (lines.empty()) return hang_json;
+  nlohmann::json out = nlohmann::json::parse(hang_json);
+  for (const ScriptLine& one : lines)
+    out["lines"].push_back(
+        {{"rank", one.rank}, {"function", one.function}, {"file", one.file}, {"line", one.line}});
   return analysis::to_text(out, 2) + "\n";
 }
 

@@ -13,6 +13,7 @@
 #include "app/analysis/framework_json.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
+#include "app/analysis/outside_memory.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/why_late.h"
 #include "app/analysis/zero_settings.h"
@@ -261,6 +262,12 @@ std::string summary_text(const analysis::Summary& s) {
   }
   if (s.memory_model.unexplained_bytes) {
     line("", fmt::format("{} bytes unexplained", *s.memory_model.unexplained_bytes));
+  }
+  if (const analysis::RankSummary* const rank = analysis::most_outside(s)) {
+    line("outside memory",
+         fmt::format("{} at most (rank {}, {} in use in all): {}", analysis::bytes_text(rank->outside->bytes),
+                     rank->rank, analysis::bytes_text(rank->outside->in_use_bytes),
+                     analysis::outside_contents(s.kind, s.framework, s.device)));
   }
   line("communicated",
        fmt::format("{} elements per rank and step; {} = {:.0f} by the expression",

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -41,7 +42,7 @@ struct AttachOptions {
   RetentionOptions kept;
   NodeOptions nodes;
   std::string detail = "params";
-  bool view = false, overwrite = false;
+  bool view = false, overwrite = false, nccl_plugin = true;
   std::vector<std::string> command;
 };
 
@@ -77,6 +78,7 @@ Environment inject(const ScratchFolder& folder, const AttachOptions& options,
       {"endpoint", of_nodes ? endpoint_for_nodes(collector.publish_endpoint(), options.nodes.advertise)
                             : collector.publish_endpoint()},
       {"detail", options.detail},
+      {"nccl_plugin", options.nccl_plugin},
       {"run_id", options.collector.run_id},
       {"key_file", of_nodes ? copied_key(folder, key) : key}};
   write_file(folder.file("settings.json"), settings.dump(1));
@@ -176,12 +178,18 @@ int attach(AttachOptions options) {
       collector.publish_endpoint(), upstream.empty() ? "" : ", passing on to " + upstream,
       upstream.empty() ? endpoint_for_nodes(collector.publish_endpoint(), options.nodes.advertise)
                        : upstream);
+  if (options.nccl_plugin) {
+    say(stderr,
+        "shardscope: ranks that use NCCL load Shardscope's profiler plugin, unless NCCL_PROFILER_PLUGIN "
+        "names another "
+        "(--no-nccl-plugin: none do)\n");
+  }
 
   Process command(options.command, Process::Output::inherit, inject(folder, options, collector));
   FlightRecorder moments(collector, options.collector, options.kept);
   bool passed_on = false;
   while (command.running()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    command.wait_for(std::chrono::milliseconds(50));
     moments.look();
     if (interrupted() && !passed_on) {
       command.signal(interrupt_code() - 128);  // the command decides what it means, as without us
@@ -191,9 +199,9 @@ int attach(AttachOptions options) {
   const int exit_code = command.wait();
   // What ranks have sent before they ended may still be on its way: to this collector, or through it to the
   // one above.
-  const int looks = upstream.empty() ? 20 : 200;
-  for (int i = 0; i < looks && !collector.status().finished && !interrupted(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(upstream.empty() ? 1 : 10);
+  while (std::chrono::steady_clock::now() < until && !collector.status().finished && !interrupted())
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   if (dashboard && !interrupted()) {
     say(stderr, "shardscope: training has ended; close the window to finish\n");
     while (dashboard->running() && !interrupted())
@@ -220,6 +228,10 @@ void add_attach(CLI::App& app, Action& action) {
   verb->add_option("--detail", options->detail, "What the ranks emit")
       ->check(CLI::IsMember(detail_names()))
       ->capture_default_str();
+  verb->add_flag(
+      "--nccl-plugin,!--no-nccl-plugin", options->nccl_plugin,
+      "Have NCCL load Shardscope's profiler plugin in the ranks, where NCCL_PROFILER_PLUGIN is not set "
+      "(default: yes)");
   options->collector.listen = "tcp://127.0.0.1:0";
   verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")
       ->check(kEndpoint)

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "app/cli/torch_dumps.h"
 #include "app/cli/verb.h"
 #include "app/collector/viewer.h"
+#include "app/store/framework.h"
 #include "app/store/recording.h"
 
 namespace shardscope::cli {
@@ -85,6 +87,28 @@ int why_by_flight_recorder(const WhyOptions& options) {
   return 0;
 }
 
+/// Of a live attached run that hangs: the line of the script on each side, as far as ranks answer at once.
+std::vector<ScriptLine> lines_of_sides(collector::Viewer& viewer, store::Store& store,
+                                       const analysis::Hang& hang) {
+  constexpr std::chrono::seconds kPatience{2};
+  // What a program of the C interface answers is its own; threads of this runtime run no script.
+  if (!hang.hung || !store.has_tables() || store::framework_of(store.tables()) == store::Framework::zero)
+    return {};
+  const std::vector<std::uint32_t> ranks = ranks_of_sides(hang);
+  std::vector<ScriptLine> out;
+  if (ranks.empty()) return out;
+  try {
+    for (const RankStacks& one : ask_for_stacks(viewer, store, ranks, kPatience)) {
+      if (!one.answered) continue;
+      if (auto line = script_line(one.rank, one.text)) out.push_back(std::move(*line));
+    }
+  } catch (const UserError& error) {
+    // A key that may only view: the diagnosis stands without.
+    say(stderr, "shardscope: the ranks were not asked for their stacks: {}\n", error.what());
+  }
+  return out;
+}
+
 int why(const WhyOptions& options) {
   if (!options.ras.empty()) return why_by_ras(options);
   if (!options.flights.empty()) return why_by_flight_recorder(options);
@@ -114,13 +138,20 @@ int why(const WhyOptions& options) {
   if (options.stacks) {
     const std::vector<std::uint32_t> ranks =
         options.ranks.empty() ? analysis::named_ranks(hang) : ranks_of(store, options.ranks);
-    stacks = ask_for_stacks(*viewer, store, ranks);
+    try {
+      stacks = ask_for_stacks(*viewer, store, ranks);
+    } catch (const UserError& error) {
+      throw UserError(std::string("--stacks: ") + error.what());
+    }
   }
+  const std::vector<ScriptLine> lines =
+      viewer && !options.stacks ? lines_of_sides(*viewer, store, hang) : std::vector<ScriptLine>();
   if (options.json) {
-    say_text(stdout, instrumentation::plain_json(with_stacks(analysis::hang_json(hang), stacks)));
+    say_text(stdout,
+             instrumentation::plain_json(with_lines(with_stacks(analysis::hang_json(hang), stacks), lines)));
     return 0;
   }
-  say_text(stdout, instrumentation::plain_lines(analysis::hang_text(hang)));
+  say_text(stdout, instrumentation::plain_lines(analysis::hang_text(hang) + text_of(lines)));
   for (const RankStacks& one : stacks) {
     say("\nrank {}: ", one.rank);
     say_text(stdout, instrumentation::plain_lines(one.text) + "\n");

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "app/analysis/missing_reason.h"
+#include "app/analysis/outside_memory.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
 
@@ -72,13 +73,26 @@ std::string model_html(const analysis::Summary& summary) {
   return out;
 }
 
+/// What the rank takes beside all that; nothing where it was not sampled.
+std::string outside_html(const analysis::Summary& summary, std::uint32_t rank) {
+  for (const analysis::RankSummary& one : summary.ranks) {
+    if (one.rank != rank || !one.outside) continue;
+    return fmt::format(
+        "<p>Outside memory, in none of these: {} at most, {} into the run, of {} in use: {}.</p>",
+        bytes_text(one.outside->bytes), time_text(one.outside->at_ns), bytes_text(one.outside->in_use_bytes),
+        analysis::outside_contents(summary.kind, summary.framework, summary.device));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string memory_html(const store::Store& store, const analysis::Summary& summary, std::uint32_t rank) {
   const auto pool = instrumentation::MemoryPool::device;
   const auto peak = store.memory_peak(rank, pool);
   if (!peak || peak->total() <= 0)
-    return "<p class=missing>No memory events were recorded for this rank.</p>" + model_html(summary);
+    return "<p class=missing>No memory events were recorded for this rank.</p>" + model_html(summary) +
+           outside_html(summary, rank);
   const std::int64_t end = std::max<std::int64_t>(store.end_ns(), 1);
   std::vector<store::MemorySample> columns(kColumns);
   store.memory_columns(rank, pool, 0, end, columns);
@@ -114,7 +128,7 @@ std::string memory_html(const store::Store& store, const analysis::Summary& summ
       "<p class=legend><span><i class=dashes></i>model states {} = {}</span><span><i "
       "class=dot></i>peak</span></p>",
       escape_html(summary.memory_model.expression), bytes_text(summary.memory_model.bytes_per_rank));
-  return out + peak_html(store, *peak) + model_html(summary);
+  return out + peak_html(store, *peak) + model_html(summary) + outside_html(summary, rank);
 }
 
 }  // namespace shardscope::exporter

@@ -16,6 +16,8 @@ static_assert(sizeof(shardscope_event) == 32);
 std::atomic<std::uint64_t> g_invalid{0};
 std::atomic_flag g_in_gate = ATOMIC_FLAG_INIT;
 std::atomic<shardscope_observer> g_observer{nullptr};
+std::atomic<bool> g_nccl_calls_told{false};
+thread_local std::uint32_t t_nccl_calls = SHARDSCOPE_NO_ID;
 
 struct Levels {
   std::array<std::uint8_t, kKinds> of{};
@@ -83,6 +85,18 @@ SHARDSCOPE_API void shardscope_emit(const shardscope_event* event) {
 
 SHARDSCOPE_API void shardscope_observe(shardscope_observer observer) {
   g_observer.store(observer, std::memory_order_release);
+}
+
+SHARDSCOPE_API void shardscope_nccl_calls(uint32_t sequence) {
+  t_nccl_calls = sequence;
+  if (!g_nccl_calls_told.load(std::memory_order_relaxed))
+    g_nccl_calls_told.store(true, std::memory_order_release);
+}
+
+SHARDSCOPE_API int32_t shardscope_nccl_calls_of_thread(uint32_t* sequence) {
+  if (!g_nccl_calls_told.load(std::memory_order_acquire)) return 0;
+  if (sequence != nullptr) *sequence = t_nccl_calls;
+  return 1;
 }
 
 SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event) {

@@ -76,9 +76,13 @@ std::optional<std::uint32_t> number(const char* variable) {
 bool has_host() noexcept { return host() != nullptr; }
 
 std::uint32_t current_collective() noexcept {
-  const NcclHost* const known = host();
-  return known == nullptr ? instrumentation::kNoId : known->current_collective();
+  if (const NcclHost* const known = host()) return known->current_collective();
+  std::uint32_t sequence = instrumentation::kNoId;
+  (void)shardscope_nccl_calls_of_thread(&sequence);
+  return sequence;
 }
+
+bool says_collectives() noexcept { return has_host() || shardscope_nccl_calls_of_thread(nullptr) != 0; }
 
 std::unique_ptr<Sink> sink_of_process() {
   if (has_host()) return std::make_unique<HostSink>();

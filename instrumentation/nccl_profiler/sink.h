@@ -19,9 +19,11 @@ class Sink {
 };
 
 /// Sequence of the collective that the calling thread is handing to NCCL, in a program that says so
-/// (nccl_host.h); kNoId otherwise.
+/// (nccl_host.h, or shardscope_nccl_calls()); kNoId otherwise.
 [[nodiscard]] std::uint32_t current_collective() noexcept;
 /// Whether the program says so.
+[[nodiscard]] bool says_collectives() noexcept;
+/// Whether it is one of nccl_host.h, whose all-to-alls are sends and receives.
 [[nodiscard]] bool has_host() noexcept;
 
 /// The run that the process has, as nccl_host.h or libshardscope has it; null while there is none.

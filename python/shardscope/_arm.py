@@ -32,7 +32,11 @@ def arm_from(folder):
     if _launches(sys.orig_argv):
         return
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
-        arm(json.load(file))
+        settings = json.load(file)
+    if settings.get("nccl_plugin"):
+        from shardscope import _nccl
+        _nccl.offer()
+    arm(settings)
 
 
 def _launches(argv):

@@ -20,6 +20,7 @@ DEVICE, HOST, PINNED = range(3)
 SUB_GROUP = -1  # a phase: quick samples only
 FULL_STEPS = 3  # steps in which every sample is a full one
 FULL_SHARE = 0.0002  # of the time, at most, that full samples may take afterwards
+OUTSIDE_S = 0.25  # between two looks at what the driver counts, as the own runtime has them
 STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIANCE, "max_exp_avg_sq": VARIANCE,
           "square_avg": VARIANCE, "sum": VARIANCE}
 
@@ -75,6 +76,7 @@ class Memory(Switched):
         self.moving = {}  # the same of the slots, of the last sample
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
         self.levels = {}  # (pool, category) -> what is reported of it
+        self.driver_asked = None  # when
         self.failed = False
         self.not_recorded = None  # called with the reason where counting fails
         self.at_failure = set()  # called then: of hooks that report levels by themselves
@@ -168,8 +170,6 @@ class Memory(Switched):
             levels[key] = levels.get(key, 0) + size
         if self.device == "cuda":
             self._allocator(levels, phase)
-        elif phase is None:
-            self._resident(sum(levels.values()))
         # Decreases first, so that the pool's total is never above its real maximum.
         for key in levels.keys() - self.levels.keys():
             self.level(*key)
@@ -189,10 +189,34 @@ class Memory(Switched):
         _core.events.allocator_state(DEVICE, stats["reserved_bytes"]["all"]["current"], stats["inactive_split_bytes"]["all"]["current"],
                                      stats["num_alloc_retries"], stats["num_ooms"])
 
-    @staticmethod
-    def _resident(known):
-        """Of this process: Python, libraries, data, and what lives within a step, as activations do."""
+    def between_steps(self):
+        """What is in no category. On a CPU that is known only where categories are counted."""
+        if not self.on:
+            return
+        try:
+            if self.device == "cuda" and _core.enabled(k.PHASES):
+                self._of_driver()
+            elif self.device != "cuda" and _core.enabled(k.PARAMS):
+                self._of_process()
+        except Exception as error:
+            self._failed(error)
+
+    def _of_driver(self):
+        """Of the device beside this process's allocator: context, kernels, NCCL, other processes. Asking does not wait for the
+        device; it takes the driver's lock, so it is not done for each of many short steps."""
+        import torch
+        now = time.perf_counter()
+        if self.driver_asked is not None and now - self.driver_asked < OUTSIDE_S or torch.cuda.is_current_stream_capturing():
+            return
+        self.driver_asked = now
+        free, total = torch.cuda.mem_get_info()
+        reserved = torch.cuda.memory_reserved()
+        _core.events.outside_memory(DEVICE, max(total - free - reserved, 0), total - free)
+
+    def _of_process(self):
+        """Python, libraries, data, and what lives within a step, as activations do."""
         resident = _core.resident_bytes()
+        known = sum(level.bytes for level in self.levels.values())
         _core.events.outside_memory(DEVICE, max(resident - known, 0), resident)
 
 

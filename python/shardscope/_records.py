@@ -1,5 +1,5 @@
 """What each framework's hooks record, and why the rest is not: so that a view says "not recorded" with its reason."""
-from shardscope import _core
+from shardscope import _core, _nccl
 
 NAMES = ("steps micro_steps phases modules param_status layout fetch_waits prefetches prefetch_reasons release_reasons trace "
          "fetch_counters collectives collective_ends collective_parts groups buckets flush_reasons reduce_waits memory "
@@ -23,7 +23,7 @@ LOOKED_AT = ("zero3", "zero12")
 # Reasons by framework; "" for all.
 WHY = {
     "": {"allocator": "on a CPU torch's allocator keeps no figures",
-         "transfers nccl reduce_waits": "attached runs do not record it yet",
+         "transfers reduce_waits": "attached runs do not record it yet",
          "tokens": "a PyTorch script does not say how many tokens a batch has"},
     "zero12": {"param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
                "parameters stay whole in stages 1 and 2"},
@@ -51,7 +51,8 @@ def recorded(kind, device="cpu"):
     """The mask of what the hooks of a framework record."""
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
-        return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels"))
+        return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels")) | \
+            (0 if _nccl.missing() else bits("nccl"))
     return mask | (bits("reduce_waits") if kind in ("zero12", "megatron") else 0) | \
         (bits("not_finite_gradients") if kind in LOOKED_AT else 0)
 
@@ -59,9 +60,10 @@ def recorded(kind, device="cpu"):
 def reasons(kind, device="cpu"):
     """(mask, why) of everything that they do not."""
     if device.startswith("cuda"):
-        of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees"}
+        of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees",
+                     "nccl": _nccl.missing()}
     else:
-        of_device = {"kernels": "this run has no GPU"}
+        of_device = {"kernels nccl": "this run has no GPU"}
     of_device["not_finite_gradients"] = "in a run on a GPU no gradient is looked at, for which the host would wait" \
         if kind in LOOKED_AT else "only gradients of DeepSpeed's stages 1 to 3 are looked at after an overflow"
     tables = (WHY[""], WHY.get(kind, {}), of_device)

@@ -283,6 +283,7 @@ class Session(StepValues):
             events.step_end(self.step, int(skipped), tokens=0)
             self.in_step = False
             self.step += 1
+            self.memory.between_steps()
 
     # ---- spans of modules -----------------------------------------------------------------------------
 

@@ -45,7 +45,9 @@ class GroupCalls {
         op_of_(std::move(op_of)),
         dtype_of_(std::move(dtype_of)),
         capturing_(std::move(capturing)),
-        no_future_(std::move(no_future)) {}
+        no_future_(std::move(no_future)) {
+    shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // from the first call on NCCL's plugin numbers nothing itself
+  }
 
   /// In the run's table of groups; none: all ranks, or not described.
   std::optional<std::uint32_t> number;
@@ -54,6 +56,7 @@ class GroupCalls {
   bool apart = false;
 
   void before(nb::handle call) {
+    shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // where a call raised, nothing came after it
     if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started) return;
     guarded("register_pre_hook", [&] { issued(call); });
   }
@@ -62,6 +65,7 @@ class GroupCalls {
     if (found == open_.end()) return;
     const Open opened = found->second;
     open_.erase(found);
+    shardscope_nccl_calls(SHARDSCOPE_NO_ID);
     if (switch_is_on(toggle_.ptr())) guarded("register_post_hook", [&] { running(call, opened); });
   }
 
@@ -131,6 +135,7 @@ class GroupCalls {
     if (parts != nullptr) parts->in_collective(*op, sequence, size);
     open_[op_id_.as<std::int64_t>(call)] = {
         lane, on_host, nb::cast<long>(number_of_name), {*op, sequence, owner, code, elems, elems * size}};
+    shardscope_nccl_calls(sequence);
   }
 
   void running(nb::handle call, Open opened) {

@@ -1,4 +1,5 @@
 """Which processes are armed, and what detach() puts back."""
+import subprocess
 import sys
 import unittest
 from unittest import mock
@@ -70,6 +71,46 @@ class Armed(unittest.TestCase):
                         mock.patch.dict("os.environ", variables), mock.patch.object(_arm, "arm") as armed:
                     _arm.arm_from(folder())
                     self.assertEqual([call.args for call in armed.call_args_list], [] if launches else [({"detail": "steps"},)])
+
+
+# What the environment of a rank says, by the rank itself.
+ENVIRONMENT = "import os; print(*(os.environ.get(name) for name in ('NCCL_PROFILER_PLUGIN', 'SHARDSCOPE_NCCL_RUN')))"
+
+
+class NcclPlugin(unittest.TestCase):
+    PLUGIN = str(runs.PACKAGE / "shardscope" / "libnccl-profiler-shardscope.so")
+
+    def rank_has(self, *options, **variables):
+        output = runs.finish(runs.start([runs.SHARDSCOPE, "attach", *options, "--", runs.PYTHON, "-c", ENVIRONMENT], RANK="0",
+                                        **variables))
+        told = "ranks that use NCCL load Shardscope's profiler plugin" in output
+        # The rank's line; the others are ours.
+        return next(line for line in output.splitlines() if not line.startswith("shardscope:")), told
+
+    def test_ranks_have_it_unless_the_user_names_one_or_says_no(self):
+        quiet = {"HOME": str(folder()), "NCCL_CONF_FILE": str(folder() / "no.conf")}
+        self.assertEqual(self.rank_has(**quiet), (f"{self.PLUGIN} join", True))
+        for own in ("/opt/inspector.so", "none", ""):
+            self.assertEqual(self.rank_has(**quiet, NCCL_PROFILER_PLUGIN=own), (f"{own} None", True))
+        self.assertEqual(self.rank_has("--no-nccl-plugin", **quiet), ("None None", False))
+
+    def test_one_named_in_a_file_of_nccl_stays(self):
+        conf = folder() / "nccl.conf"
+        conf.write_text("NCCL_DEBUG=WARN\nNCCL_PROFILER_PLUGIN=inspector\n", encoding="utf-8")
+        self.assertEqual(self.rank_has(NCCL_CONF_FILE=str(conf)), ("None None", True))
+
+    def test_it_links_the_library_of_the_package(self):
+        listed = subprocess.run(["ldd", self.PLUGIN], capture_output=True, text=True, check=True).stdout
+        self.assertIn(f"libshardscope.so.1 => {runs.PACKAGE / 'shardscope' / 'libshardscope.so.1'}", listed)
+
+    def test_what_is_recorded_says_so(self):
+        from shardscope import _nccl, _records
+        with mock.patch.dict("os.environ", {"NCCL_PROFILER_PLUGIN": _nccl.PLUGIN}):
+            self.assertTrue(_records.recorded("ddp", "cuda:0") & _records.BITS["nccl"])
+            self.assertFalse(_records.recorded("ddp", "cpu") & _records.BITS["nccl"])
+        with mock.patch.dict("os.environ", {"NCCL_PROFILER_PLUGIN": "none"}):
+            self.assertFalse(_records.recorded("ddp", "cuda:0") & _records.BITS["nccl"])
+            self.assertIn("names another plugin", dict(_records.reasons("ddp", "cuda:0"))[_records.BITS["nccl"]])
 
 
 EXITS = """

@@ -17,6 +17,13 @@ ODD = 1
 GLOO_ABORTS = ("skips", "branches", "saves")
 # In these rank 1 ends, and torchrun ends the others soon after, which may be before `why` is run.
 ENDS = ("dies", "returns")
+# What the others gather in the forward of the third step where rank 1 gathers something else: modules of (the others, rank 1).
+PARTS = {"skips": ("blocks.1", "blocks.2"), "branches": ("blocks.0", "blocks.1")}
+# In these rank 1 does not come to that forward, in whose first gather the others wait.
+STAYS_AWAY = ("fewer", "stops", "dies", "returns")
+FIRST = "blocks.0"
+# What the line of the script does on which a rank stands, where it runs.
+STANDS_AT = {ODD: "time.sleep(SECONDS", 0: "self.blocks[index](x)"}
 
 
 def odd_of(answer):
@@ -77,6 +84,36 @@ class Hangs(unittest.TestCase):
         named = answer["culprit"] == ODD or any(ODD in one["waits_for"] for one in others)
         in_difference = answer["difference"] and any(side["ranks"] == [ODD] for side in answer["difference"]["sides"])
         self.assertTrue(named or in_difference, (mode, answer["text"], odd))
+        if framework == "fsdp2":
+            self.tells_module_and_operation(answer, mode)
+
+    def tells_module_and_operation(self, answer, mode):
+        """Of FSDP2 every gather is one module's. What rank 1 had not sent when it was killed or ended is not there."""
+        text = answer["text"]
+        if mode in PARTS and answer["difference"]["what"] == "module":
+            sides = {tuple(side["ranks"]): side["collective"] for side in answer["difference"]["sides"]}
+            for ranks, module in zip(((0, 2), (ODD,)), PARTS[mode], strict=True):
+                self.assertEqual((sides[ranks]["op"], sides[ranks]["module"]), ("all_gather", module), text)
+            self.assertRegex(text, rf"The ranks issued different collectives \(module\): ranks 0, 2 all-gather #\d+ for {PARTS[mode][0]} "
+                                   rf"\([^)]*\); rank 1 all-gather #\d+ for {PARTS[mode][1]} ")
+        if mode not in STAYS_AWAY:
+            return
+        for one in answer["ranks"]:
+            if one["rank"] != ODD and mode not in ENDS:
+                self.assertEqual((one["collective"]["op"], one["collective"]["module"]), ("all_gather", FIRST), text)
+        self.assertEqual(answer["culprit"], ODD, text)
+        verb = "wait(ed)?" if mode in ENDS else "wait"
+        self.assertRegex(text, rf"^Ranks? (0, 2|0|2) {verb}s? in all-gather #\d+ for {FIRST} \([^)]*\) for rank 1, since ")
+        said = {"fewer": "Rank 1 never entered it: it is between two steps, after step 1", "stops": "it is stopped since"}
+        self.assertIn(said.get(mode, "rank 1"), text)
+        # Who is stopped answers nothing.
+        ranks = {"fewer": {0, ODD}, "stops": {0}}.get(mode, set())
+        lines = {line["rank"]: line for line in answer.get("lines", [])}
+        self.assertTrue(ranks <= set(lines), answer)
+        source = SCRIPT.read_text(encoding="utf-8").splitlines()
+        for rank in ranks:
+            self.assertEqual(lines[rank]["file"], str(SCRIPT))
+            self.assertIn(STANDS_AT[rank], source[lines[rank]["line"] - 1])
 
     def test_a_rank_that_stops(self):
         self.blames("fsdp2", "stops")

@@ -37,6 +37,66 @@ print(patterns == [None, bytes([0, 1, 0, 1, 0]), bytes([0, 0, 0, 1, 0]), None])
 """
 
 
+# A device that there is not, of 80 GiB: its driver has 10 in use, 4 of them the allocator's. `wait` is what must not be done.
+DEVICE_FIGURES = """
+import sys
+import torch
+import torch.distributed as dist
+from shardscope import _memory
+GIB = 1 << 30
+def wait(*_):
+    raise AssertionError("the device was waited for")
+torch.cuda.synchronize = wait
+torch.cuda.is_current_stream_capturing = lambda: False
+torch.cuda.memory_stats_as_nested_dict = lambda: {"allocated_bytes": {"all": {"current": 3 * GIB}},
+    "reserved_bytes": {"all": {"current": 4 * GIB}}, "inactive_split_bytes": {"all": {"current": 0}}, "num_alloc_retries": 0,
+    "num_ooms": 0}
+torch.cuda.memory_reserved = lambda: 4 * GIB
+torch.cuda.mem_get_info = lambda: (70 * GIB, 80 * GIB)
+watch = _memory.Memory.watch
+_memory.Memory.watch = lambda self, model, source_of, device: watch(self, model, source_of, "cuda")
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    _memory.OUTSIDE_S = 0 if step < 3 else 1e9  # later steps come too soon after the third
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+class OutsideMemory(unittest.TestCase):
+    GIB = 1 << 30
+
+    def recorded(self, name, *command):
+        made = folder() / f"outside-{name}.zscope"
+        output = runs.finish(runs.start(runs.attach(made) + list(command)))
+        self.assertNotIn("not counted any more", output)
+        recording = runs.read(made)
+        samples = recording.of(0, "outside_memory")
+        steps = [(int(span["begin_ns"]), int(span["end_ns"])) for span in recording.spans_of(0, "step_begin")]
+        for sample in samples:
+            self.assertFalse(any(begin < int(sample["at_ns"]) < end for begin, end in steps), "between steps")
+        text = runs.finish(runs.start([runs.SHARDSCOPE, "summary", made]))
+        return [(int(sample["v0"]), int(sample["v1"])) for sample in samples], len(steps), runs.figures(made), text
+
+    def test_of_a_device_it_is_what_the_driver_has_beyond_the_allocator(self):
+        samples, _, figures, text = self.recorded("device", runs.PYTHON, "-c", DEVICE_FIGURES, folder() / "rendezvous")
+        self.assertEqual(samples, [(6 * self.GIB, 10 * self.GIB)] * 3)
+        outside = figures["ranks"][0]["outside_memory"]
+        self.assertEqual((outside["most_bytes"], outside["in_use_bytes"]), (6 * self.GIB, 10 * self.GIB))
+        self.assertIn("outside memory 6.00 GiB at most (rank 0, 10.0 GiB in use in all)", text)
+
+    def test_on_a_cpu_it_is_the_rest_of_the_process(self):
+        out = folder() / "outside.out"
+        samples, steps, figures, text = self.recorded("cpu", *runs.torchrun(TRAIN, "ddp", out))
+        self.assertEqual(len(samples), steps)
+        self.assertTrue(all(50 << 20 < outside < in_use for outside, in_use in samples), samples)
+        self.assertEqual(figures["ranks"][0]["outside_memory"]["most_bytes"], max(outside for outside, _ in samples))
+        self.assertIn("of the process, what is in no category", text)
+
+
 class QuickLooks(unittest.TestCase):
     def test_gradients_of_a_group_whose_ends_are_frozen_are_seen(self):
         done = runs.start([runs.PYTHON, "-c", FROZEN_ENDS])

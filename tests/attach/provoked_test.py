@@ -90,5 +90,24 @@ class SideBranch(unittest.TestCase):
         self.assertEqual(saved, found["unused_prefetch"]["cost_bytes"] * before["steps_measured"])
 
 
+class LateGroups(unittest.TestCase):
+    """Of FSDP2, which prefetches one group ahead: a large group behind one that computes little comes too late."""
+
+    def trained(self, *options):
+        recording = folder() / ("late-" + "-".join(options) + ".zscope")
+        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(runs.HERE / "scripts" / "late_groups.py", *options)))
+        return findings(recording), runs.figures(recording)
+
+    def test_large_groups_come_late_and_not_where_groups_further_ahead_are_named(self):
+        found, before = self.trained()
+        self.assertIn("late_prefetch", found, found)
+        self.assertNotIn("exposed_communication", found)
+        late = found["late_prefetch"]
+        self.assertIn("set_modules_to_backward_prefetch", late["next_step"])
+        after_found, after = self.trained("ahead")
+        self.assertNotIn("late_prefetch", after_found)
+        self.assertLess(after["prefetch"]["late"], before["prefetch"]["late"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -14,8 +14,9 @@ namespace {
 using ev::Severity;
 
 constexpr std::array kCauses{
-    "overlap_off",    "large_bucket",   "small_bucket", "accumulated_reductions", "serialized_buckets",
-    "large_prefetch", "short_prefetch", "link_bound",   "tiny_gathers",           "nvme_params"};
+    "overlap_off",        "large_bucket",   "small_bucket",   "accumulated_reductions",
+    "serialized_buckets", "large_prefetch", "short_prefetch", "link_bound",
+    "tiny_gathers",       "nvme_params",    "late_prefetch"};
 
 bool deepspeed_on_cpu(const Facts& facts) {
   return facts.summary.kind == Framework::deepspeed && facts.summary.device == "cpu";

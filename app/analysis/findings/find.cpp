@@ -93,6 +93,7 @@ constexpr std::array kRules{
     nvme_params,
     link_bound,
     tiny_gathers,
+    late_groups,
     exposed_communication,
     late_prefetches,
     unused_prefetches,

@@ -120,6 +120,7 @@ void trace_invalidations(const Facts& facts, Found& found);
 void unused_prefetches(const Facts& facts, Found& found);
 void large_prefetches(const Facts& facts, Found& found);
 void short_prefetches(const Facts& facts, Found& found);
+void late_groups(const Facts& facts, Found& found);
 void late_prefetches(const Facts& facts, Found& found);
 
 void memory_excess(const Facts& facts, Found& found);

@@ -226,18 +226,57 @@ void short_prefetches(const Facts& facts, Found& found) {
   found.add_by_cost(facts, hideable, std::move(finding));
 }
 
-/// The symptom: follows from whatever was found, else it is reported without a setting that would not help.
-void late_prefetches(const Facts& facts, Found& found) {
+namespace {
+
+/// Where a quarter of all prefetches came late and computation waited for them.
+struct LatePrefetches {
+  double wait_ms = 0;  ///< of a step of a rank
+  std::string title;
+};
+std::optional<LatePrefetches> late_ones(const Facts& facts) {
   constexpr double kMany = 0.25;
-  if (!facts.summary.prefetch || facts.summary.copy_ranks < 2) return;
+  if (!facts.summary.prefetch || facts.summary.copy_ranks < 2) return std::nullopt;
   const Prefetch& seen = *facts.summary.prefetch;
   const std::uint64_t all = seen.early + seen.just_in_time + seen.late + seen.mistargeted + seen.unused;
-  if (all == 0 || static_cast<double>(seen.late) < kMany * static_cast<double>(all)) return;
+  if (all == 0 || static_cast<double>(seen.late) < kMany * static_cast<double>(all)) return std::nullopt;
   const double rank_steps = static_cast<double>(std::max<std::uint32_t>(facts.summary.prefetch_steps, 1)) *
                             static_cast<double>(std::max<std::size_t>(facts.summary.ranks.size(), 1));
   const double wait_ms = static_cast<double>(seen.late_wait_ns) * 1e-6 / rank_steps;
-  const std::string title = fmt::format("{} of {} prefetches of all ranks come too late", seen.late, all);
-  if (facts.share(wait_ms) < kNote) return;
+  if (facts.share(wait_ms) < kNote) return std::nullopt;
+  return LatePrefetches{wait_ms,
+                        fmt::format("{} of {} prefetches of all ranks come too late", seen.late, all)};
+}
+
+}  // namespace
+
+/// FSDP2 asks for one group ahead, whatever it computes meanwhile: where most of what is exposed are waits
+/// for gathers that the link had time for before, that is the cause.
+void late_groups(const Facts& facts, Found& found) {
+  if (facts.summary.kind != Framework::fsdp2 || found.has("link_bound") || found.has("tiny_gathers")) return;
+  const auto late = late_ones(facts);
+  const double moving = facts.mean(&RankFacts::moving), waiting = facts.mean(&RankFacts::waiting);
+  if (!late || waiting > moving || 2 * late->wait_ms < moving) return;
+  const double hideable = std::min(late->wait_ms, facts.mean(&RankFacts::hideable));
+  Finding finding;
+  finding.id = "late_prefetch";
+  finding.title = late->title;
+  finding.evidence = fmt::format(
+      "Computation waited {} for them{}; had their gathers begun earlier, {:.1f} ms of it could have been "
+      "hidden.",
+      of_step(facts, late->wait_ms), of_steps(facts), hideable);
+  finding.next_step =
+      "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module, the next ones "
+      "of "
+      "the backward in their order (and set_modules_to_forward_prefetch() where it is used).";
+  found.add_by_cost(facts, hideable, std::move(finding));
+}
+
+/// The symptom: follows from whatever was found, else it is reported without a setting that would not help.
+void late_prefetches(const Facts& facts, Found& found) {
+  const auto late = late_ones(facts);
+  if (!late || found.has("late_prefetch")) return;
+  const double wait_ms = late->wait_ms;
+  const std::string& title = late->title;
   const bool for_others = facts.mean(&RankFacts::waiting) > facts.mean(&RankFacts::moving);
   for (const char* cause : {"data_starvation", "straggler"}) {
     if (for_others && found.has(cause)) return found.follows(cause, title);
@@ -253,10 +292,8 @@ void late_prefetches(const Facts& facts, Found& found) {
   finding.evidence =
       fmt::format("Computation waited {} for them{}.", of_step(facts, wait_ms), of_steps(facts));
   finding.next_step =
-      facts.summary.kind == Framework::fsdp2
-          ? "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module."
-          : "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier "
-            "gains nothing.";
+      "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier gains "
+      "nothing.";
   const double copied = facts.mean(&RankFacts::copy);
   if (schedules(facts) && facts.zero.offload_param.device == plan::OffloadDevice::cpu &&
       copied > facts.mean(&RankFacts::moving)) {

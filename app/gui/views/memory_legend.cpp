@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/analysis/outside_memory.h"
 #include "app/gui/model/bucket_note.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -26,7 +27,14 @@ void draw_amount(Context& ctx, const Rect& place, std::int64_t value) {
                      Font::mono_small, Align::right);
 }
 
-/// What the driver counts beyond the runtime's arenas; missing where there is no driver to ask.
+std::string outside_tip(const Context& ctx) {
+  const store::Store& data = ctx.app.run->store();
+  return data.has_tables() ? "In no category: " + std::string(analysis::outside_contents(data.tables())) +
+                                 ". Sampled between steps."
+                           : "In no category. Sampled between steps.";
+}
+
+/// What is in use beyond what is counted; missing where there is no driver to ask.
 void draw_outside(Context& ctx, Rect row, bool with_peak, const store::MemorySample& peak) {
   const Palette& c = ctx.colors();
   const std::span<const OutsideMemory> samples = ctx.app.run->index().outside(ctx.app.memory_rank);
@@ -41,8 +49,7 @@ void draw_outside(Context& ctx, Rect row, bool with_peak, const store::MemorySam
   if (ctx.hovered(whole)) {
     ctx.tip(samples.empty()
                 ? "Not known: there is no driver that counts this device's memory, or nothing was sampled."
-                : "The driver's figure for the device minus the runtime's arenas: context, kernels, "
-                  "libraries, other processes. Sampled between steps.");
+                : outside_tip(ctx));
   }
 }
 

@@ -34,7 +34,7 @@ extern "C" {
 
 /* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
  * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 6
+#define SHARDSCOPE_ABI_VERSION 7
 
 /* "None" in an id field of an event or a table. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -281,6 +281,13 @@ SHARDSCOPE_API void shardscope_memory_level(uint8_t pool, uint8_t category, int6
  * returns. Since version 5. */
 typedef void (*shardscope_observer)(const shardscope_event* event);
 SHARDSCOPE_API void shardscope_observe(shardscope_observer observer);
+/* Collective `sequence` is what the calling thread hands to NCCL from now on; SHARDSCOPE_NO_ID: none that is
+ * recorded. NCCL's profiler plugin then gives what NCCL says of a call that number. Once called in a process,
+ * the plugin gives no numbers of its own there. Since version 7. */
+SHARDSCOPE_API void shardscope_nccl_calls(uint32_t sequence);
+/* For that plugin: 1 and, if `sequence` is not NULL, what the calling thread said last; 0 where the process
+ * never said anything. Since version 7. */
+SHARDSCOPE_API int32_t shardscope_nccl_calls_of_thread(uint32_t* sequence);
 /* CLOCK_MONOTONIC, nanoseconds. */
 SHARDSCOPE_API int64_t shardscope_now_ns(void);
 /* The id of a kernel's or a span's name; the same text has the same id. Not for the hot path: keep the id.

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "app/analysis/outside_memory.h"
 #include "app/analysis/summary.h"
 #include "tests/app/analysis/run_builder.h"
 
@@ -42,6 +43,43 @@ TEST(Memory, TheLargestDevicePeakIsThatOfTheFirstRankThatHasIt) {
   ASSERT_TRUE(largest_device_peak(summary));
   EXPECT_EQ(largest_device_peak(summary)->rank->rank, 1U);
   EXPECT_EQ(device_peak_mib(summary), 3);
+}
+
+TEST(Memory, OutsideMemoryIsThatOfTheDeviceWhenItWasMost) {
+  RunBuilder run(3);
+  const auto sample = [&](std::uint32_t rank, std::int64_t at, ev::MemoryPool pool, std::int64_t bytes,
+                          std::int64_t in_use) {
+    run.instant(rank, at, EventKind::outside_memory, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+                static_cast<std::uint8_t>(pool), bytes, in_use);
+  };
+  sample(0, 10, ev::MemoryPool::device, 300, 900);
+  sample(1, 10, ev::MemoryPool::device, 400, 700);
+  sample(1, 20, ev::MemoryPool::device, 500, 800);
+  sample(1, 30, ev::MemoryPool::device, 450, 950);
+  sample(1, 40, ev::MemoryPool::host, 5000, 9000);
+  const Summary summary = summarize(run.build());
+  ASSERT_NE(most_outside(summary), nullptr);
+  EXPECT_EQ(most_outside(summary)->rank, 1U);
+  const auto ranks = nlohmann::json::parse(to_json(summary))["ranks"];
+  EXPECT_EQ(ranks[1]["outside_memory"],
+            nlohmann::json({{"most_bytes", 500}, {"in_use_bytes", 800}, {"at_ns", 10}}))
+      << "10 ns after the run's first event";
+  EXPECT_EQ(ranks[0]["outside_memory"]["most_bytes"], 300);
+  EXPECT_TRUE(ranks[2]["outside_memory"].is_null()) << "not sampled";
+  EXPECT_EQ(most_outside(Summary()), nullptr);
+}
+
+TEST(Memory, WhatMayBeOutsideIsSaidByWhoCountsAndWhere) {
+  const auto of = [](const char* framework, const char* device) {
+    ev::RunTables tables;
+    tables.framework = framework;
+    tables.device = device;
+    return std::string(outside_contents(tables));
+  };
+  EXPECT_NE(of("", "cuda:0").find("other processes on that device"), std::string::npos);
+  EXPECT_NE(of("FSDP2 (PyTorch 2.15.0)", "cuda:0").find("goes past PyTorch's allocator"), std::string::npos);
+  EXPECT_NE(of("DDP", "cpu").find("of the process"), std::string::npos);
+  EXPECT_EQ(of("my trainer", "cpu"), "what that program does not count itself");
 }
 
 TEST(Memory, WhatWasAllocatedAtLessDetailIsNotMeasured) {

@@ -36,6 +36,23 @@ TEST(SummaryText, ALossThatNobodyReportedIsADash) {
   EXPECT_EQ(loss_line({NAN, NAN}), "loss           —");
 }
 
+TEST(SummaryText, OutsideMemoryIsThatOfTheRankWithTheMost) {
+  constexpr std::int64_t kGib = 1 << 30;
+  analysis::Summary summary;
+  summary.device = "cuda:0";
+  summary.framework = "FSDP2 (PyTorch 2.15.0)";
+  summary.kind = analysis::Framework::fsdp2;
+  summary.ranks.resize(2);
+  EXPECT_THAT(summary_text(summary), Not(HasSubstr("outside memory")));
+  summary.ranks[0].outside = {kGib, 9 * kGib, 5};
+  summary.ranks[1].rank = 1;
+  summary.ranks[1].outside = {3 * kGib, 8 * kGib, 5};
+  EXPECT_THAT(
+      summary_text(summary),
+      HasSubstr("\noutside memory 3.00 GiB at most (rank 1, 8.00 GiB in use in all): CUDA's context and "
+                "kernels, NCCL, what goes past PyTorch's allocator, other processes on that device\n"));
+}
+
 TEST(PlainText, ATerminalObeysNothingOfIt) {
   EXPECT_EQ(instrumentation::plain_line("a\x1b[31m\n\r\t\x7f"), "a\\x1b[31m\\n\\r\\t\\x7f");
   EXPECT_EQ(instrumentation::plain_line("\xc2\x9b|\xe2\x80\xae|\xe2\x80\xa8|\xef\xbb\xbf"),

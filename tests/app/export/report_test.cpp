@@ -175,6 +175,19 @@ TEST(Report, SaysOfWhichRanksPrefetchesAndCollectivesAre) {
                                  "(4.00 ms waited), 0 mistargeted, 0 unused. "));
 }
 
+TEST(Report, MemoryOfARankHasWhatIsOutside) {
+  const auto page_with = [](const std::vector<ev::Event>& events) {
+    const store::Store store = one_step(events, "FSDP2 (PyTorch 2.15.0)");
+    return html_report(store, analysis::summarize(store), {});
+  };
+  EXPECT_THAT(page_with({}), testing::Not(testing::HasSubstr("Outside memory")));
+  const std::vector<ev::Event> sampled = {{1'500'000, EventKind::outside_memory, StreamId::host, 0, ev::kNoId,
+                                           ev::kNoId, ev::kNoId, 3 << 20, 8 << 20}};
+  EXPECT_THAT(page_with(sampled),
+              testing::HasSubstr("<p>Outside memory, in none of these: 3.00 MiB at most, "
+                                 "1.50 ms into the run, of 8.00 MiB in use: of the process"));
+}
+
 /// Every span of the steps that it shows, where they are few enough; where each lies, to the nanosecond.
 TEST(Report, ItsTimelineHasTheSpansOfTheStep) {
   const store::Store store = store::make_synthetic_store();

@@ -1,4 +1,5 @@
 // The plugin in a job that knows nothing of Shardscope: it makes a run of its own, one rank for each process.
+// And in one that has a run by the C interface and says which collective each call is of: it joins that.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include "app/collector/collector.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
+#include "instrumentation/event_fields.h"
 
 extern char** environ;
 
@@ -80,6 +82,34 @@ TEST(NcclOwnRun, AJobThatOnlyUsesNcclIsRecorded) {
       std::count_if(store.messages().begin(), store.messages().end(),
                     [](const store::Message& m) { return m.text.find("overlap") != std::string::npos; }),
       kWorld);
+}
+
+TEST(NcclOwnRun, ARunOfTheProcessHasTheNumbersThatTheProgramSays) {
+  const std::string path = testing::TempDir() + "nccl_joined_" + std::to_string(getpid()) + ".zscope";
+  collector::CollectorOptions options;
+  options.listen = "tcp://127.0.0.1:0";
+  options.record_path = path;
+  collector::Collector collector(options);
+  constexpr std::uint32_t kFirst = 700;
+  const pid_t child =
+      start({NCCL_PLAYER, "0", "1", std::to_string(kCollectives), std::to_string(kFirst)},
+            {"SHARDSCOPE_ENDPOINT=" + collector.publish_endpoint(), "SHARDSCOPE_NCCL_RUN=join"});
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  collector.stop();
+  const store::Store store = store::open_recording(path, nullptr);
+  std::filesystem::remove(path);
+  EXPECT_EQ(store.tables().run_id, "joined");
+  std::vector<std::uint32_t> said;
+  for (const ev::Event& event : store.instants_of(0, ev::EventKind::nccl_collective))
+    said.push_back(ev::as<ev::EventKind::nccl_collective>(event).sequence);
+  std::ranges::sort(said);
+  std::vector<std::uint32_t> expected;
+  for (std::uint32_t i = 0; i < kCollectives; ++i) expected.push_back(kFirst + i);
+  expected.push_back(ev::kNoId);  // of a call of which nothing was said
+  EXPECT_EQ(said, expected);
+  EXPECT_EQ(store.instant_count(0, ev::EventKind::collective_submitted), 0U) << "those are the program's";
 }
 
 }  // namespace
