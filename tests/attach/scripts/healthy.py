@@ -1,4 +1,4 @@
-"""A training of two ranks with nothing to find: healthy.py ddp|fsdp2|zero2|zero3. It computes for many times as long as it
+"""A training of two ranks with nothing to find: healthy.py ddp|fsdp2. It computes for many times as long as it
 communicates, and what it communicates overlaps."""
 import sys
 
@@ -42,32 +42,21 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(7)
     model = Net()
-    elems = sum(parameter.numel() for parameter in model.parameters())
-    if FRAMEWORK.startswith("zero"):
-        import deepspeed
-        deepspeed.init_distributed("gloo")
-        engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={
-            "train_micro_batch_size_per_gpu": ROWS, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}},
-            "zero_optimization": {"stage": int(FRAMEWORK[-1]), "overlap_comm": True, "reduce_bucket_size": elems // BLOCKS,
-                                  "allgather_bucket_size": elems, "stage3_prefetch_bucket_size": elems // BLOCKS,
-                                  "stage3_param_persistence_threshold": 4 * WIDTH}})
-        for x, y in batches(dist.get_rank()):
-            engine.backward(engine(x, y))
-            engine.step()
+    dist.init_process_group("gloo")
+    if FRAMEWORK == "ddp":
+        # As many buckets as blocks.
+        size = 4 * sum(parameter.numel() for parameter in model.parameters())
+        model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=size / BLOCKS / 2**20)
     else:
-        dist.init_process_group("gloo")
-        if FRAMEWORK == "ddp":
-            model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=4 * elems / BLOCKS / 2**20)
-        else:
-            from torch.distributed.fsdp import fully_shard
-            for block in model.blocks:
-                fully_shard(block)
-            fully_shard(model)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-        for x, y in batches(dist.get_rank()):
-            model(x, y).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        from torch.distributed.fsdp import fully_shard
+        for block in model.blocks:
+            fully_shard(block)
+        fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    for x, y in batches(dist.get_rank()):
+        model(x, y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
     dist.barrier()
     dist.destroy_process_group()
 

@@ -1,0 +1,44 @@
+"""Healthy trainings of real frameworks: no finding warns of them.
+
+    tests/attach/run healthy_test
+"""
+import json
+import subprocess
+import unittest
+
+import runs
+from pairs import folder
+
+SCRIPT = runs.HERE / "scripts" / "healthy.py"
+ATTEMPTS = 3  # a machine that does something else for a while makes a rank late
+OF_THE_MACHINE = "single_stop"  # or a step long: the finding itself says that it is of the host
+
+
+def setUpModule():
+    folder()
+
+
+class Healthy(unittest.TestCase):
+    def warnings(self, framework, attempt):
+        recording = folder() / f"healthy-{framework}-{attempt}.zscope"
+        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(SCRIPT, framework)))
+        done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
+        return [(one["id"], one["title"], one["evidence"]) for one in json.loads(done.stdout) if one["severity"] != "info"
+                and one["id"] != OF_THE_MACHINE]
+
+    def no_finding_warns(self, framework):
+        for attempt in range(ATTEMPTS):
+            warned = self.warnings(framework, attempt)
+            if not warned:
+                return
+        self.fail(f"{framework}: {warned}")
+
+    def test_ddp(self):
+        self.no_finding_warns("ddp")
+
+    def test_fsdp2(self):
+        self.no_finding_warns("fsdp2")
+
+
+if __name__ == "__main__":
+    unittest.main()
