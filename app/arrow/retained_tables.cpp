@@ -102,7 +102,7 @@ Schema distribution_schema() {
           {"longest_rank_p99_ms", kNumber}};
 }
 
-constexpr std::array kTables = {
+constexpr std::array kRetainedTables = {
     TableDefinition{"span_summary", span_summary_schema, write_span_summary},
     TableDefinition{"memory_peaks", memory_peak_schema, write_memory_peaks},
     TableDefinition{"own_times", own_time_schema, write_own_times},
@@ -112,6 +112,6 @@ constexpr std::array kTables = {
 
 }  // namespace
 
-std::span<const TableDefinition> retained_tables() { return kTables; }
+std::span<const TableDefinition> retained_tables() { return kRetainedTables; }
 
 }  // namespace shardscope::arrow

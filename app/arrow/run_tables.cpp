@@ -141,7 +141,7 @@ Schema gap_schema() {
           {"events", kInteger}, {"messages", kInteger}, {"reason", kText}};
 }
 
-constexpr std::array kTables = {
+constexpr std::array kRunTables = {
     TableDefinition{"steps", step_schema, write_steps},
     TableDefinition{"ranks", rank_schema, write_ranks},
     TableDefinition{"parameters", parameter_schema, write_parameters},
@@ -153,6 +153,6 @@ constexpr std::array kTables = {
 
 }  // namespace
 
-std::span<const TableDefinition> run_tables() { return kTables; }
+std::span<const TableDefinition> run_tables() { return kRunTables; }
 
 }  // namespace shardscope::arrow
