@@ -77,8 +77,8 @@ void StatisticsPane::draw(Context& ctx, Rect room) {
     const Rect plot = room.take_top(std::clamp(room.h * 0.38F, 96.0F, 190.0F));
     bars(ctx, plot);
     room.take_top(4);
-  } else if (room.h > 90 && room.w > 440) {  // low and wide, as below a timeline: beside the groups
-    bars(ctx, room.take_left(room.w * 0.38F));
+  } else if (room.h > 90 && room.w > 560) {  // low and wide, as below a timeline: beside the groups
+    bars(ctx, room.take_left(room.w * 0.34F));
     room.take_left(8);
   }
   if (room.h > 60) groups(ctx, room);
