@@ -167,11 +167,10 @@ struct Publisher::State {
     g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
   }
 
-  /// From the end of the first step on: what starting takes is none of its figures.
+  /// Where a step ends: what starting takes is none of its figures, and a run that stands still must look so.
   void add_processor_wait(std::vector<std::size_t>& run_begins, std::int64_t now) {
-    const bool begins = processor_wait_ns == 0;
-    if (begins ? std::ranges::none_of(drained, is_step_end) : now - processor_wait_ns < kProcessorWaitEveryNs)
-      return;
+    if (processor_wait_ns != 0 && now - processor_wait_ns < kProcessorWaitEveryNs) return;
+    if (std::ranges::none_of(drained, is_step_end)) return;
     if (!enabled(detail_of(EventKind::processor_wait))) return;
     processor_wait_ns = now;
     const std::optional<ProcessorWait::Sample> sample = processor_wait.take(now);

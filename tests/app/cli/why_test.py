@@ -127,7 +127,7 @@ class Why(command_line.CommandTest):
         self.assertIsInstance(read("findings", self.endpoint), list)
         # The other verbs that read recordings take what it has recorded so far.
         summary = read("summary", self.endpoint)
-        self.assertEqual((summary["world"], summary["stage"]), (2, 3))
+        self.assertEqual((summary["run"]["world"], summary["run"]["stage"]), (2, 3))
         self.assertGreater(summary["steps_measured"], 1)
         page, trace = self.folder / "live.html", self.folder / "live.json"
         said("report", self.endpoint, "-o", page)
