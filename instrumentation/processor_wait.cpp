@@ -14,12 +14,12 @@ namespace shardscope::instrumentation {
 
 std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
   Sample sample;
-  bool told = false;
+  bool counted = false;
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator(tasks_, error)) {
     std::int64_t ran_ns = 0, waited_ns = 0;
     if (!(std::ifstream(task.path() / "schedstat") >> ran_ns >> waited_ns)) continue;  // it has ended
-    told = true;
+    counted = true;
     const auto [it, added] = threads_.try_emplace(task.path().filename().string());
     Thread& thread = it->second;
     if (added) {
@@ -39,7 +39,7 @@ std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
   sample.switches = static_cast<std::uint32_t>(std::max<std::int64_t>(usage.ru_nivcsw - switches_, 0));
   switches_ = usage.ru_nivcsw;
   const std::optional<std::int64_t> before = std::exchange(before_ns_, now_ns);
-  if (!told || !before) return std::nullopt;
+  if (!counted || !before) return std::nullopt;
   sample.over_ns = now_ns - *before;
   return sample;
 }

@@ -38,7 +38,7 @@ class UpstreamRelay {
   [[nodiscard]] bool is_top() const noexcept { return !upstream_; }
   /// Null: this collector is the top.
   [[nodiscard]] Upstream* upstream() noexcept { return upstream_ ? &*upstream_ : nullptr; }
-  /// As Upstream's. For the top there is nothing that waits, and nobody who does.
+  /// As Upstream's; the top passes nothing on: it is never full nor watched, and always drained.
   [[nodiscard]] bool full() const noexcept { return upstream_ && upstream_->full(); }
   [[nodiscard]] bool watched() const noexcept { return upstream_ && upstream_->watched(); }
   [[nodiscard]] bool drained() const { return !upstream_ || upstream_->drained(); }

@@ -171,8 +171,9 @@ const RankSummary* latest_host(const Facts& facts, double& late_ms) {
   return latest;
 }
 
-/// Mean over the typical steps of which a rank says itself how long its computation stood still; 0: of none.
-double said_late_ms(const Facts& facts, std::uint32_t rank) {
+/// Mean over the typical steps for which a rank has recorded how long its computation stood still; 0: for
+/// none.
+double recorded_idle_ms(const Facts& facts, std::uint32_t rank) {
   std::vector<std::uint32_t> typical;
   for (const std::size_t index : facts.typical) typical.push_back(facts.digest.steps()[index].step);
   double sum = 0;
@@ -209,7 +210,7 @@ void host_bound(const Facts& facts, Found& found) {
     return found.add_by_cost(facts, late_ms, std::move(finding));
   }
   for (const RankSummary& rank : facts.summary.ranks) {
-    const double ms = said_late_ms(facts, rank.rank);
+    const double ms = recorded_idle_ms(facts, rank.rank);
     if (ms <= late_ms) continue;
     late_ms = ms;
     finding.rank = rank.rank;
