@@ -106,14 +106,6 @@ TEST_F(Headless, AKeyToo) {
   EXPECT_TRUE(another_frame() == after);
 }
 
-TEST_F(Headless, APanelThatIsShownHasTheWholeOfItsTab) {
-  settle();
-  frame_.workspace().ui().show_panel = "flame";
-  redraw_.input();
-  const auto after = settle();
-  EXPECT_TRUE(another_frame() == after) << "its name is cut until the pointer moves";
-}
-
 TEST_F(Headless, ARecordingThatIsNotPlayedStaysWhereItIs) {
   frame_.press('2');  // the Step layout
   redraw_.input();
