@@ -81,7 +81,8 @@ def process_environment(deepspeed=DEEPSPEED, torch=None, other=None, **more):
             if not name.startswith(("SHARDSCOPE", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "PYTHON"))}
     return {**kept, "PATH": f"{ENVIRONMENT / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": f"{before}{deepspeed_folder(deepspeed)}:{PACKAGE}", "DS_ACCELERATOR": "cpu",
-            "TORCH_EXTENSIONS_DIR": str(extensions), "OMP_NUM_THREADS": "1",
+            # DeepSpeed compiles an extension again that another compiler made.
+            "TORCH_EXTENSIONS_DIR": str(extensions), "CXX": str(ENVIRONMENT / "bin" / "not-optimising-c++"), "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "lo", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore", **more}
 
 

@@ -45,7 +45,7 @@ std::array<std::string, 2> figures(const std::string& line) {
   return {trimmed(line.substr(0, first)), trimmed(line.substr(first + 4, second - first - 4))};
 }
 
-void check_case(const Json& golden, Report& report) {
+void check_estimate(const Json& golden, Report& report) {
   const std::string kind = golden.at("kind").get<std::string>();
   const std::string name = golden.at("id").get<std::string>() + " " + kind + " " +
                            golden.at("model").get<std::string>() + " " +
@@ -102,7 +102,7 @@ void check_estimator(const Json& file, Report& report) {
   std::size_t number = 0;
   for (const Json& golden : list_at(file, "cases")) {
     guarded(report, label_of(golden, "id", "case " + std::to_string(number++)),
-            [&] { check_case(golden, report); });
+            [&] { check_estimate(golden, report); });
   }
   if (!file.contains("live")) return;
   for (const Json& golden : list_at(file, "live")) {

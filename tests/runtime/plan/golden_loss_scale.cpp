@@ -7,7 +7,7 @@
 namespace shardscope::golden {
 namespace {
 
-void check_case(const Json& golden, Report& report) {
+void check_scale_case(const Json& golden, Report& report) {
   const std::string name = golden.at("id").get<std::string>() + " " + golden.value("name", std::string());
   plan::LossScaleConfig config;
   config.loss_scale = golden.value("loss_scale", config.loss_scale);  // above 0: static
@@ -60,7 +60,7 @@ void check_loss_scale(const Json& file, Report& report) {
   std::size_t number = 0;
   for (const Json& golden : list_at(file, "cases")) {
     guarded(report, label_of(golden, "id", "case " + std::to_string(number++)),
-            [&] { check_case(golden, report); });
+            [&] { check_scale_case(golden, report); });
   }
 }
 

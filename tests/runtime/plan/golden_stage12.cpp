@@ -191,7 +191,7 @@ class FlushLog {
 };
 
 /// Keeps of recorded flushes what the legend defines.
-Json known_part(Json flushes) {
+Json known_flushes(Json flushes) {
   static const std::set<std::string> kFlush{"micro",       "trigger",      "params",     "elements",
                                             "extra_large", "buffer_index", "collectives"};
   for (Json& flush : flushes) {
@@ -250,7 +250,7 @@ void check_run(const Json& run, const Model& model, const Json& sequence, Report
   if (log.all_reduced() > 0) elements["all_reduce"] = log.all_reduced();
 
   const Json flushes = log.take();
-  bool same = compare(report, name + " flushes", known_part(list_at(sequence, "flushes")), flushes);
+  bool same = compare(report, name + " flushes", known_flushes(list_at(sequence, "flushes")), flushes);
   if (run.contains("comm_elements_per_rank")) {
     same &= compare(report, name + " comm_elements_per_rank", run["comm_elements_per_rank"], elements);
   }
