@@ -21,10 +21,10 @@ struct CurvePoints {
 struct ValueRange {
   double low = 0, high = 1;
 };
-/// Range of all finite values, with a margin above and below (none below where it begins at 0); nullopt where
-/// no value is finite, or positive on a logarithmic axis.
 enum class Zero : bool { not_shown, shown };
 enum class Scale : bool { linear, logarithmic };
+/// Range of all finite values, with a margin above and below (none below where it begins at 0); nullopt where
+/// no value is finite, or positive on a logarithmic axis.
 [[nodiscard]] std::optional<ValueRange> value_range(std::span<const std::vector<double>> curves, Zero zero,
                                                     Scale scale);
 
