@@ -159,7 +159,7 @@ struct AppState {
   /// Work that proceeds without drawing: breakpoints and playback of a recording. No thread may hold a turn.
   /// Returns whether anything changed.
   bool tick(double seconds);
-  /// Asks the collector of a live run to keep the events around the cursor, or the current ones without a
+  /// Asks the recorder of a live run to keep the events around the cursor, or the current ones without a
   /// cursor; its answer arrives as a message of the run.
   void keep_moment();
 

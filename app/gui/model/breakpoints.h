@@ -58,7 +58,7 @@ struct BreakFilter {
                                                std::span<const Breakpoint> breakpoints, std::int64_t after_ns,
                                                std::int64_t until_ns, const BreakFilter& filter = {});
 
-/// Playback of a recording: moves the cursor in real time.
+/// Playback of a recording: moves the cursor at `speed`.
 struct Playback {
   bool playing = false;
   double speed = 0.01;  ///< seconds of the run per second

@@ -31,7 +31,8 @@ Identity identify(const store::Store& store) {
   }
   const auto& tables = store.tables();
   out.model = tables.model.empty() ? "model" : tables.model;
-  if (tables.simulated) out.facts.emplace_back(kSimulated);  // first, as a narrow window omits the last facts
+  if (tables.simulated)
+    out.facts.emplace_back(kSimulated);  // first, since the last facts are left out in a narrow window
   out.facts.push_back(analysis::partitioning_name(tables));
   out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks") +
                       analysis::copies_text(tables.world, analysis::copy_size(tables)));

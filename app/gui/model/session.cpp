@@ -87,7 +87,8 @@ bool Session::poll(std::chrono::microseconds budget) {
   const Turns::Turn turn = turns_.first();
   const std::uint64_t before = store_.revision();
   in_window_ = true;
-  bool changed = std::exchange(wants_more_, false);  // the last frame was coarser than possible
+  bool changed =
+      std::exchange(wants_more_, false);  // the last frame was drawn more coarsely than it could be
   if (viewer_) {
     changed = viewer_->poll(store_, budget) || changed;
     const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();

@@ -67,7 +67,8 @@ Frame::Frame() {
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // set by the window; pictures write none
   io.LogFilename = nullptr;
-  io.ConfigInputTextCursorBlink = false;  // frames are drawn on demand only: the blinking would stop
+  io.ConfigInputTextCursorBlink =
+      false;  // frames are drawn only when something happens: blinking would stop at a random phase
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   workspace_.keep_in_settings();
