@@ -38,11 +38,11 @@ class ParamUses {
  public:
   /// Call once per frame, before of(). `run`: Session::number().
   void look_at(std::uint64_t run, const store::Store& store, std::int64_t at_ns);
-  /// Null if unknown: from the next frame on missing() gives the reason, or reading() is
-  /// true.
+  /// Null if unknown: from the next frame on missing() gives the reason, or reading() is true while it is
+  /// read.
   [[nodiscard]] const analysis::HeldLong* of(const store::Store& store, std::uint32_t rank);
   [[nodiscard]] std::string_view missing() const noexcept { return missing_; }
-  /// In the last frame of() was called for ranks that are not read yet.
+  /// Whether of() was called in the last frame for ranks that are not read yet.
   [[nodiscard]] bool reading() const noexcept { return reading_; }
 
  private:

@@ -31,7 +31,7 @@ struct Place {
   TimeRange range;
   std::optional<std::int64_t> cursor_ns;
   Selection selection;
-  bool follow = false;    ///< the range follows a live run: such a place is not kept
+  bool follow = false;    ///< the range follows a live run: same_as() ignores it
   RankArrangement ranks;  ///< included so that moving a rank can be undone
   [[nodiscard]] bool same_as(const Place& other) const noexcept;
 };

@@ -28,7 +28,7 @@ class Docks {
                                    const std::string& other);
   /// The panel's tab is the visible one of its dock node.
   [[nodiscard]] static bool in_front(const std::string& layout, const std::string& panel);
-  /// Opens a panel as a tab beside `beside` if that is shown, else beside the first panel.
+  /// Opens a panel at its previous position; initially as a tab beside `beside`, else beside the first panel.
   void open(const std::string& layout, const std::string& panel, const std::string& beside = {});
   void close(const std::string& layout, const std::string& panel);
   /// Restores the preset.

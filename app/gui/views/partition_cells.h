@@ -58,7 +58,7 @@ class PartitionCells {
  private:
   void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
-  /// Draws by owner, module, age, place or use; false if that does not apply to the cell.
+  /// Draws the cell by owner, module, age, place or use; false when cells are coloured by status.
   [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here);
 
