@@ -1,4 +1,4 @@
-// shardscope-gui: the dashboard on a live run or on recordings, in a window or as a picture.
+// shardscope-gui: the dashboard for a live run or recordings, in a window or as a picture.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -27,13 +27,13 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 constexpr int kNoDisplay = 2;
 
-/// The command line is wrong, whatever it is used on.
+/// Invalid command line.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// It may name what others named.
+/// Escapes text, which may contain foreign names.
 void say(const std::string& text) {
   std::fprintf(stderr, "shardscope: %s\n", shardscope::instrumentation::plain_line(text).c_str());
 }
@@ -110,7 +110,7 @@ void set_up(AppState& app, const Options& options) {
   }
 }
 
-/// A live run is given a moment to send what it has, so that the picture is not of an empty window.
+/// Waits for a live run's data, so that the picture is not empty.
 void wait_for_data(AppState& app) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::seconds(10);
@@ -134,7 +134,7 @@ void settle(Session& run) {
                  run.partial().c_str());
 }
 
-/// As eyes see the picture that tell fewer colours apart.
+/// Simulates a colour blindness in the picture.
 void look_with(Vision vision, std::vector<std::uint8_t>& rgba) {
   if (vision == Vision::all) return;
   std::unordered_map<Rgb, Rgb> known;  // a picture has few colours
@@ -167,7 +167,7 @@ int take_screenshot(AppState& app, const Options& options) {
   settle(*app.run);
   if (app.other) settle(*app.other);
   set_up(app, options);
-  // On a wide picture type grows with it, as it would on a screen of that many pixels.
+  // A wide picture is scaled like a high-resolution screen.
   const float automatic = size.width >= 3200 ? 2.0F : 1.0F;
   const float scale =
       (options.scale > 0 ? static_cast<float>(options.scale) : automatic) * layout_zoom(app.layout_name);

@@ -81,7 +81,7 @@ void AdviceRun::ask(const std::string& recording) {
 
 std::optional<std::vector<analysis::Finding>> AdviceRun::take() {
   if (state_ != State::asking || command_->running()) return std::nullopt;
-  command_.reset();  // its thread has written how it ended
+  command_.reset();  // joins its thread, which has written ended_
   problem_ = ended_.problem;
   std::vector<analysis::Finding> findings;
   if (problem_.empty()) std::tie(findings, problem_) = read_findings(ended_.out);

@@ -1,5 +1,5 @@
-// Predicted gains of a recording's findings: `shardscope findings` plays what they would change, in a process
-// of its own, so that the window goes on meanwhile.
+// Predicted gains of a recording's findings: `shardscope findings` simulates the change each one suggests, in
+// a separate process, so that the window stays responsive.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@ namespace shardscope::gui {
 
 namespace ev = shardscope::instrumentation;
 
-/// Reads `findings --json`; gives the reason in words where it is none.
+/// Parses the output of `findings --json`; on failure the second member is the reason.
 [[nodiscard]] std::pair<std::vector<analysis::Finding>, std::string> read_findings(const std::string& json);
 
-/// Whether asking could change anything: a run of Shardscope's own runtime with findings that a setting
-/// answers.
+/// Whether a prediction is possible: a run of Shardscope's own runtime, with at least one finding that
+/// suggests a setting.
 [[nodiscard]] bool can_be_played(const store::Store& store, const std::vector<analysis::Finding>& findings);
 
-/// Asked once for each recording.
+/// Runs `shardscope findings` on a recording in the background.
 class AdviceRun {
  public:
   enum class State : std::uint8_t { not_asked, asking, answered, failed };
 
-  /// A command that still runs is ended first.
+  /// Cancels a command that is still running.
   void ask(const std::string& recording);
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// Why there is no answer, where it failed.
+  /// Why the command failed; empty unless state() is `failed`.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
-  /// The findings as the command gives them, once, when it has ended well.
+  /// Findings with predicted gains: returned once, after the command has succeeded.
   [[nodiscard]] std::optional<std::vector<analysis::Finding>> take();
 
  private:
   State state_ = State::not_asked;
   std::string problem_;
-  CommandRun::Ended ended_;  ///< written by the command's thread, read when it no longer runs
+  CommandRun::Ended ended_;  ///< written by the command's thread, read after that has ended
   std::unique_ptr<CommandRun> command_;
 };
 

@@ -11,12 +11,12 @@ namespace {
 
 namespace ev = shardscope::instrumentation;
 
-/// Moves what of a step's spans lies in each part to the part's place.
+/// Splits the spans of a step at the parts and moves each piece to its part's position on the scale.
 std::vector<AlignedBox> boxes_of(const store::Store& store, store::LaneId lane, std::uint8_t depth,
                                  const store::StepRow& step, std::span<const AlignedPart> parts,
                                  TimeRange AlignedPart::*side) {
   std::vector<AlignedBox> out;
-  std::size_t from = 0;  // parts before it end before the span
+  std::size_t from = 0;  // the first part that does not end before the span
   store.for_each_span(lane, depth, step.begin_ns, step.end_ns, [&](const store::Span& span) {
     const std::int64_t until = store::time_of(store, lane.rank, span).until_ns;
     while (from < parts.size() && (parts[from].*side).end_ns <= span.begin_ns) ++from;

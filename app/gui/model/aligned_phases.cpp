@@ -21,7 +21,7 @@ struct Stretch {
   std::int64_t running_ns = 0;
 };
 
-/// Those of a step that lie in no other phase, by begin.
+/// Outermost phases of a step, in order of begin.
 std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& step) {
   std::vector<Stretch> out;
   if (store.ranks().empty()) return out;
@@ -41,11 +41,11 @@ std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& 
 
 struct ModuleStretch {
   Stretch stretch;
-  std::size_t level = 0;  ///< modules that it lies in
+  std::size_t level = 0;  ///< number of enclosing modules
   bool innermost = true;
 };
 
-/// Modules of a step, by begin, each after those that it lies in.
+/// Modules of a step in order of begin, outer ones before inner ones.
 std::vector<ModuleStretch> modules_of(const store::Store& store, const store::StepRow& step) {
   std::vector<ModuleStretch> out;
   if (store.ranks().empty()) return out;
@@ -58,7 +58,7 @@ std::vector<ModuleStretch> modules_of(const store::Store& store, const store::St
                    0,
                    true});
   });
-  // Those of one begin are in order of depth.
+  // Modules with the same begin are in order of depth.
   std::ranges::stable_sort(out, {}, [](const ModuleStretch& one) { return one.stretch.range.begin_ns; });
   std::vector<std::size_t> around;
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -71,7 +71,7 @@ std::vector<ModuleStretch> modules_of(const store::Store& store, const store::St
   return out;
 }
 
-/// One after the other: those of the level, and those further out that hold none.
+/// Modules of this level, and outer ones without nested modules: they do not overlap.
 std::vector<Stretch> at_level(const std::vector<ModuleStretch>& modules, std::size_t level) {
   std::vector<Stretch> out;
   for (const ModuleStretch& one : modules)
@@ -79,13 +79,13 @@ std::vector<Stretch> at_level(const std::vector<ModuleStretch>& modules, std::si
   return out;
 }
 
-/// Pairs of the longest sequence of stretches that both have, by name.
+/// Index pairs of the longest common subsequence, compared by name.
 std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<Stretch>& a,
                                                         const std::vector<Stretch>& b) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
   if (a.size() > kMostAligned || b.size() > kMostAligned) return out;
   const std::size_t row = b.size() + 1;
-  std::vector<std::size_t> longest((a.size() + 1) * row, 0);  // of what follows
+  std::vector<std::size_t> longest((a.size() + 1) * row, 0);  // common length of the suffixes
   for (std::size_t i = a.size(); i-- > 0;) {
     for (std::size_t k = b.size(); k-- > 0;) {
       longest[i * row + k] = a[i].name == b[k].name
@@ -110,7 +110,7 @@ struct Lists {
   Pairs pairs;
 };
 
-/// The level of nesting at which the most modules are in both runs, the deepest of these.
+/// The modules of the nesting level with the most pairs; of equals the deepest.
 Lists modules_of_both(const store::Store& a, const store::StepRow& step_of_a, const store::Store& b,
                       const store::StepRow& step_of_b) {
   const auto of_a = modules_of(a, step_of_a);
@@ -128,7 +128,7 @@ Lists modules_of_both(const store::Store& a, const store::StepRow& step_of_a, co
   return best;
 }
 
-/// Why there are no pairs.
+/// Explains why there are no pairs.
 std::string nothing_common(const Lists& lists, const char* what) {
   const std::string each = what;
   if (lists.a.empty() || lists.b.empty())
@@ -144,7 +144,7 @@ struct PhaseMean {
   std::optional<double> ms_a, ms_b;
 };
 
-/// Adds a run's means to those that are there, in the order in which the phases come.
+/// Merges a run's means into `means`, keeping the order of execution.
 void add_means(const store::Store& store, std::size_t most_steps, std::optional<double> PhaseMean::*run,
                std::vector<PhaseMean>& means, double& outside_ms) {
   std::size_t steps = 0;

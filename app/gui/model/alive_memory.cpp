@@ -30,7 +30,7 @@ std::string owner_name(const store::Store& store, const AliveBytes& part) {
                                                         : param_name(store, part.owner);
 }
 
-/// Why a part is there at that time.
+/// Why the bytes are allocated at that time.
 std::string why(const Session& run, std::uint32_t rank, const AliveBytes& part, std::int64_t at_ns,
                 std::span<const store::BucketState> buckets) {
   const store::Store& store = run.store();
@@ -98,7 +98,7 @@ void add_up(AliveNode& node) {
 
 using Size = std::function<std::int64_t(const AliveNode&)>;
 
-/// Owners of one block of the model under that block, unless it has only one.
+/// Groups owners by their block of the model; a block with a single owner is that owner.
 std::vector<AliveNode> in_blocks(std::vector<AliveNode> owners, const Size& size) {
   std::map<std::string, std::vector<AliveNode>> blocks;
   for (AliveNode& owner : owners) blocks[std::string(block_of(owner.label))].push_back(std::move(owner));
@@ -140,7 +140,7 @@ AliveMemory alive_memory(const store::Store& store, std::uint32_t rank, ev::Memo
   AliveMemory out;
   out.at_ns = at_ns;
   out.unexplained = store.memory_at(rank, pool, at_ns).bytes;
-  // There allocations are missing, and whose the bytes were is not known.
+  // Events are missing at that time: the owners of the bytes are unknown.
   if (!store.is_known(rank, at_ns)) return out;
   std::map<Key, AliveBytes> alive;
   store.for_each_instant(rank, store::Store::kBegin, at_ns + 1, [&](const ev::Event& event) {

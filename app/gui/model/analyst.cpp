@@ -13,22 +13,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a turn with a shared store may take, but for one rank of one step: a frame waits for it.
+/// Time limit of a turn with a shared store, exceeded by one rank of one step at most: a frame waits for it.
 constexpr std::chrono::milliseconds kTurn{2};
 constexpr std::chrono::milliseconds kOwnTurn{50};
-/// Of a live run's digest, about a kilobyte each.
+/// Rank-steps in a live run's digest, about 1 KB each.
 constexpr std::size_t kMostRankSteps = std::size_t{1} << 16;
-/// A summary goes over every step, so it may take this share of the time: beside ranks that train on the same
-/// cores, and in turns with the window, less.
+/// Limits the CPU share of summaries, each of which goes over every step: less for a live run, which shares
+/// cores with training ranks and the store with the window.
 struct Pace {
   std::chrono::milliseconds interval;
   int share;
 };
 constexpr Pace kOfRecording{std::chrono::milliseconds(250), 4};
 constexpr Pace kOfLiveRun{std::chrono::milliseconds(1000), 30};
-/// Events of other threads of a rank may still come this long after a step has ended.
+/// Events of a rank's other threads may arrive this long after the end of a step.
 constexpr std::int64_t kStepSettling = 200'000'000;
-/// The GPU's own records come later: in buffers that are given back when all in them has ended.
+/// GPU records arrive later: their buffers are returned when everything in them has ended.
 constexpr std::int64_t kGpuSettling = 4'000'000'000;
 
 std::int64_t step_settling(const store::Store& store) {
@@ -38,8 +38,8 @@ std::int64_t step_settling(const store::Store& store) {
   return kStepSettling;
 }
 
-/// Steps that ended before this are known whole. Rank by rank: what has arrived of one may be far ahead of
-/// what has arrived of another.
+/// Steps that ended before this are complete in the store. The minimum over ranks, as ranks may have received
+/// events up to very different times.
 std::int64_t settled_until(const store::Store& store, Completeness completeness) {
   if (completeness == Completeness::complete) return store::Store::kEnd;
   std::int64_t until = store.end_ns();
@@ -49,20 +49,20 @@ std::int64_t settled_until(const store::Store& store, Completeness completeness)
 
 }  // namespace
 
-/// The thread's own.
+/// State of the analyst's thread.
 struct Analyst::Work {
   std::optional<store::Store> own;
-  std::vector<std::string> opened_with;  ///< problems
+  std::vector<std::string> opened_with;  ///< problems found when opening
   analysis::Digest digest;
   std::vector<std::shared_ptr<const StepTimes>> step_times;
   std::int64_t origin_ns = 0;
   std::uint64_t events = 0;
-  std::size_t evicted_steps = 0;  ///< steps that `step_times` is without
+  std::size_t evicted_steps = 0;  ///< number of steps evicted from `step_times`
   Clock::time_point next_summary{}, began = Clock::now();
 
-  /// True when all that `until_ns` allows was taken.
+  /// True when all steps up to `until_ns` are included.
   bool take(const store::Store& store, std::int64_t until_ns) {
-    // Another run, or the same with another time 0: what was taken does not hold any more.
+    // Another run, or the same one with a moved time 0: earlier results are invalid.
     if (store.origin_ns() != origin_ns || store.event_count() < events) {
       digest = {};
       step_times.clear();
@@ -98,7 +98,7 @@ struct Analyst::Work {
     if (own) {
       out->problems = opened_with;
       out->problems.insert(out->problems.end(), store.problems().begin(), store.problems().end());
-      out->summary.problems = out->problems;  // a finding is made of them
+      out->summary.problems = out->problems;  // a finding reports them
     }
     out->findings = analysis::find(store, out->summary, digest);
     out->longest_waits = digest.longest_waits();
@@ -111,7 +111,7 @@ struct Analyst::Work {
     out->whole = whole;
     out->of = of;
     if (own && whole)
-      out->digest = std::make_shared<const analysis::Digest>(std::move(digest));  // nothing follows
+      out->digest = std::make_shared<const analysis::Digest>(std::move(digest));  // the last use of `digest`
     const Pace& pace = own ? kOfRecording : kOfLiveRun;
     const Clock::duration cost = Clock::now() - at;
     if (own) out->took = Clock::now() - began;
@@ -200,7 +200,7 @@ void Analyst::run() {
       }
       const auto once = [&](const store::Store& store) {
         all = work.take(store, settled_until(store, completeness));
-        // What the run ends with is shown at once, and so is the last of a backlog.
+        // Published at once: the final result, and in wait() a complete one.
         const bool last = all && completeness == Completeness::complete;
         if (!last && !(all && hurry) && Clock::now() < work.next_summary) {
           shown = false;
@@ -218,7 +218,7 @@ void Analyst::run() {
       }
     }
   } catch (const std::exception& error) {
-    // The recording was readable a moment ago, so this is rare: nothing is computed, and that is said.
+    // Rare, as the recording was readable before: publishes an analysis that reports the failure.
     auto none = std::make_shared<Analysis>(*latest());
     none->failed = true;
     none->problems.push_back(std::string("not analysed: ") + error.what());

@@ -10,7 +10,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Steps that the first view of a run shows.
+/// Number of steps in the initial range of a run.
 constexpr std::size_t kFirstSteps = 2;
 
 }  // namespace
@@ -83,7 +83,7 @@ void AppState::select_span(store::LaneId lane, const store::Span& span) {
       if (const Fetch* fetch = run->index().fetch_of(lane.rank, span);
           fetch != nullptr && lane.stream == ev::StreamId::gather) {
         next.gather = fetch->gather;
-        // What it gathers, not the module at which it was issued.
+        // The module it gathers, not the one at which it was issued.
         const std::vector<std::uint32_t> owners = store::owners_of(store(), fetch->params);
         next.module = owners.empty() ? fetch->module : owners.front();
       }
@@ -202,7 +202,7 @@ void AppState::show_rank(std::uint32_t rank) {
     if (row.rank == rank) timeline.closed_nodes.erase(row.host);
   for (const RankGroup& group : timeline.groups)
     if (std::ranges::find(group.ranks, rank) != group.ranks.end()) timeline.closed_nodes.erase(group.title);
-  // What is gone to is seen: a filter that hides it is over.
+  // Resets a filter that hides the rank.
   if (timeline.shown && !timeline.shown->contains(rank)) {
     timeline.filter.clear();
     timeline.shown.reset();
@@ -224,7 +224,7 @@ void AppState::show_finding(const analysis::Finding& finding) {
 
 void AppState::set_layout(const std::string& name) {
   if (std::ranges::find(own_layouts, name) == own_layouts.end())
-    (void)preset_layout(name);  // an unknown one throws
+    (void)preset_layout(name);  // throws for an unknown name
   layout_name = name;
 }
 
@@ -297,7 +297,7 @@ void AppState::forget_run() {
   cursor_ns.reset();
   measured.reset();
   history.clear();
-  const ViewOptions view = timeline.view;  // the user's, whatever the run
+  const ViewOptions view = timeline.view;  // a user setting, kept for the next run
   timeline = {};
   timeline.view = view;
   timeline_scroll = 0;
@@ -308,7 +308,7 @@ void AppState::forget_run() {
 
 void AppState::set_now(std::int64_t at_ns) {
   cursor_ns = std::clamp<std::int64_t>(at_ns, 0, store().end_ns());
-  follow = false;  // the live edge is another "now"
+  follow = false;  // the live edge would move the cursor
 }
 
 void AppState::pause() {

@@ -33,60 +33,60 @@ namespace shardscope::gui {
 
 struct AppState {
   std::unique_ptr<Session> run;    ///< never null once the window is up
-  std::unique_ptr<Session> other;  ///< second run of a comparison, or null
+  std::unique_ptr<Session> other;  ///< the second run of a comparison, or null
   bool quit = false;               ///< the user wants the window closed
-  /// What is to be shown in place of `run` or beside it. Between two frames it is opened and this is emptied.
+  /// A run to open in place of `run` or beside it; handled and reset between two frames.
   struct OpenRequest {
     std::string source;  ///< a file, or an endpoint (with "://")
     std::string key_file;
-    bool second = false;     ///< to be compared with what is shown
-    bool temporary = false;  ///< removed with the window: not listed among what was opened before
+    bool second = false;     ///< open as the second run of a comparison
+    bool temporary = false;  ///< deleted when the window closes; not added to the recent files
   };
   std::optional<OpenRequest> open_request;
-  bool start_page = false;  ///< nothing has been opened yet: recent recordings, open, connect, a sample
-  /// Opens it. Returns what is wrong, or nothing. No thread may hold a turn.
+  bool start_page = false;  ///< no run is open: shows recent recordings, open, connect, a sample run
+  /// Opens the run. Returns an error message, empty on success. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
-  /// Shows the run that it is compared with in its place, and that one as the second. Nothing without one.
+  /// Exchanges `run` and `other`; no effect without a second run.
   void swap_runs();
 
-  /// Asks for the run that is shown, or was, to be connected to anew.
+  /// Requests a new connection to the current run.
   void reconnect() { open_request = OpenRequest{run->source(), run->key_file()}; }
 
   Selection selection;
-  /// Caches for what is selected: looked up while the state is only read.
+  /// Caches for the selection, filled by const functions.
   mutable FamilyCache family;
   mutable RelationCache relations;
   mutable InsideCache inside;
   mutable ModuleInStepCache module_in_step;
-  /// The span under the pointer in the last frame: those of its name are marked.
+  /// The span under the pointer in the last frame; spans of the same name are highlighted.
   std::optional<store::Span> hovered_span;
   TimeAxis time;
-  bool time_placed = false;               ///< the range has been put somewhere sensible once
-  bool follow = true;                     ///< live: the range moves with the run
-  std::optional<std::int64_t> cursor_ns;  ///< stepping and looking back; empty: the live edge, the end
+  bool time_placed = false;               ///< the initial range has been set
+  bool follow = true;                     ///< live: the range follows the newest event
+  std::optional<std::int64_t> cursor_ns;  ///< the time looked at; empty: the live edge, or the end
 
-  /// Where the pointer is on the axis of time, in whichever panel: every panel with such an axis draws it
-  /// (hover_ns) and says where it is when the pointer is over its own (hover_next_ns). The workspace moves
-  /// the second to the first at the next frame.
+  /// Time under the pointer: hover_ns is drawn by every panel with a time axis; the panel
+  /// under the pointer sets hover_next_ns, which the workspace copies to hover_ns at the next
+  /// frame.
   std::optional<std::int64_t> hover_ns, hover_next_ns;
-  std::optional<TimeRange> measured;  ///< what was dragged over to be measured
+  std::optional<TimeRange> measured;  ///< the range dragged out with the measuring tool
 
   std::string layout_name = "Watch";
-  std::vector<std::string> own_layouts;  ///< that the user saved, beside layout_names()
+  std::vector<std::string> own_layouts;  ///< saved by the user, in addition to layout_names()
   ThemeKind theme = ThemeKind::dark;
-  bool theme_given = false;  ///< when it was started: not the one that the last window had
-  float text_scale = 1;      ///< the user's, beside what the screen asks for
+  bool theme_given = false;  ///< set on the command line: overrides the saved theme
+  float text_scale = 1;      ///< the user's factor, multiplied by the screen's scale
   PlaceHistory history;
   Finder find;
   Notebook notes;
 
-  /// Settings to be changed in the panel What if: a finding's. The panel takes them.
+  /// Settings that a finding suggests to change, for the What if panel, which consumes them.
   std::optional<std::vector<analysis::Change>> what_if_changes;
-  /// Of the panel What if, for the dump of the state: what is chosen, and what was played last.
+  /// Settings and last result of the What if panel, for the state dump.
   struct WhatIfShown {
-    std::vector<std::string> values;  ///< of what_if_settings()
+    std::vector<std::string> values;  ///< in the order of what_if_settings()
     bool playing = false;
-    double modelled_ms = 0, changed_ms = 0;  ///< of a step; 0: nothing was played
+    double modelled_ms = 0, changed_ms = 0;  ///< time per step; 0: nothing was simulated
   };
   std::optional<WhatIfShown> what_if;
 
@@ -96,7 +96,7 @@ struct AppState {
   mutable RankPaceTables paces;
   bool ranks_placed = false;
   float timeline_scroll = 0;
-  std::optional<std::uint32_t> rank_to_show;  ///< the timeline scrolls to it
+  std::optional<std::uint32_t> rank_to_show;  ///< the timeline scrolls to this rank
   ElementScale element_scale = ElementScale::linear;
   UnitRange elements;
   std::uint32_t memory_rank = 0;
@@ -106,7 +106,7 @@ struct AppState {
 
   [[nodiscard]] const store::Store& store() const { return run->store(); }
   [[nodiscard]] const NameCells& name_cells() const { return kept_names.of(run->number(), store()); }
-  /// The stores are this thread's while it lasts: for drawing or printing them (Session::turn).
+  /// Exclusive access of this thread to the stores, for drawing or printing them (Session::turn).
   struct Turn {
     Turns::Turn run;
     std::optional<Turns::Turn> other;
@@ -114,15 +114,15 @@ struct AppState {
   [[nodiscard]] Turn turn() const {
     return {run->turn(), other ? std::optional(other->turn()) : std::nullopt};
   }
-  /// The time that "now" means: the cursor, or the last event. Of a run that is over, the end of its last
-  /// step: what follows is the program giving its memory back.
+  /// The cursor, or else the last event. In a completed run the end of its last step: later events only free
+  /// the program's memory.
   [[nodiscard]] std::int64_t now_ns() const;
 
-  /// Once data is there: first range, first rank expanded. Call per frame.
+  /// Sets the first range and expands the first rank once data has arrived. Call per frame.
   void place_once();
-  /// After new data: follow the live edge.
+  /// Call after new data: moves the range to the live edge when following.
   void advance();
-  /// The range moves with the live run from here on, or no longer.
+  /// Starts or stops following the live edge.
   void toggle_follow();
 
   void select_span(store::LaneId lane, const store::Span& span);
@@ -130,41 +130,41 @@ struct AppState {
   void select_module(std::uint32_t module, std::uint32_t rank);
   void select_rank(std::uint32_t rank);
   void select_step(std::uint32_t step);
-  /// Opens the rank's lanes and scrolls the timeline to them.
+  /// Expands the rank's lanes and scrolls the timeline to them.
   void show_rank(std::uint32_t rank);
-  /// Goes to where a finding is: its rank, its time. Of one that has neither: all of the run.
+  /// Shows the rank and time of a finding; a finding without either shows the whole run.
   void show_finding(const analysis::Finding& finding);
   void clear_selection() { selection = {}; }
-  /// True when the parameter is, or belongs to, what is selected.
+  /// True when the parameter is selected or belongs to the selection.
   [[nodiscard]] bool selected(std::uint32_t param) const;
   [[nodiscard]] bool selected_module(std::uint32_t module) const;
   [[nodiscard]] bool selected_span(store::LaneId lane, const store::Span& span) const;
 
   void set_layout(const std::string& name);
-  /// Shows a step: range around it, cursor in it. False when there is no such step.
+  /// Shows a step: sets the range around it and the cursor to its begin. False when the step is unknown.
   bool go_to_step(std::uint32_t step);
   void fit();
   void jump_to(std::int64_t at_ns);
-  /// "Now" is there, in every panel; the range stays.
+  /// Sets the cursor, which every panel uses; keeps the range.
   void set_now(std::int64_t at_ns);
 
-  // Control: live it is sent to the run, in a recording the cursor moves along the gates.
+  // Execution control: live runs receive a command; in a recording the cursor moves between gates.
   void pause();
   void resume();
   void step(StepUnit unit, Direction direction);
   void run_to(RunTo target, Direction direction);
   [[nodiscard]] bool paused() const;
-  /// Live: the run goes on, up to where the rule says.
+  /// Live: resumes the run until `rule` stops it.
   void go_on(const ev::StopRule& rule);
-  /// What goes on by itself, whether or not anything is drawn: breakpoints, a recording that is played.
-  /// No thread may hold a turn. Returns whether there is anything new to draw.
+  /// Work that proceeds without drawing: breakpoints and playback of a recording. No thread may hold a turn.
+  /// Returns whether anything changed.
   bool tick(double seconds);
-  /// Asks the recorder of a live run to keep what lies around the cursor, else what happens now; its answer
-  /// is a message of the run.
+  /// Asks the recorder of a live run to keep the events around the cursor, or the current ones without a
+  /// cursor; its answer arrives as a message of the run.
   void keep_moment();
 
  private:
-  /// Another run is shown: what was selected, looked at, measured and found is of the one before.
+  /// Resets selection, ranges, measurements and search results of the previous run.
   void forget_run();
 };
 

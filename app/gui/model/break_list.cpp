@@ -78,7 +78,7 @@ void BreakList::remove(std::size_t which) {
   names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(which));
   stopped_.reset();
   if (armed_ == which)
-    armed_.reset();  // the run stops there until it is given the rule that is due
+    armed_.reset();  // the run still stops there until it receives the next rule
   else if (armed_ && *armed_ > which)
     --*armed_;
   changed();
@@ -154,7 +154,7 @@ void BreakList::forget_run() {
   kept_ = true;
 }
 
-/// Numbers of the places in the run that is shown; what it does not have can be hit nowhere.
+/// Looks up the ids of the places in the current run; an unknown place has no hits.
 void BreakList::resolve(const store::Store& store) {
   if (resolved_ || !store.has_tables()) return;
   resolved_ = true;
@@ -176,7 +176,7 @@ std::optional<std::size_t> BreakList::at_gate(const store::Store& store) const {
   for (std::size_t i = 0; i < list_.size(); ++i) {
     const Breakpoint& one = list_[i];
     if (!one.enabled || one.id == ev::kNoId || rule_of(one).kind == ev::StopRule::Kind::never) continue;
-    // The rule holds from that step on: of one that is past it would stop at once.
+    // The rule matches from that step on: for a step already begun the run would stop at once.
     if (one.kind == BreakKind::step && !steps.empty() && one.id <= steps.back().step) continue;
     return i;
   }
@@ -215,8 +215,8 @@ void BreakList::stop_at(AppState& app, std::size_t which, std::optional<std::uin
   if (rank) app.stepper_rank = app.memory_rank = *rank;
 }
 
-/// What has happened up to now is no reason to stop: while the run is paused, or when something was just
-/// switched on.
+/// Marks all events up to now as evaluated: they must not stop a run that is paused, or after a breakpoint
+/// was enabled.
 void BreakList::skip(const store::Store& store) {
   if (std::exchange(skipped_, store.revision()) == store.revision() && !seen_.empty()) return;
   steps_seen_ns_ = store.end_ns();
@@ -228,12 +228,12 @@ bool BreakList::watch(AppState& app, BreakClock::time_point until) {
   const auto ranks = store.ranks();
   const collector::ControlState control = app.run->control();
   if (control.paused) {
-    // Until the collector has answered it is paused as before.
+    // Still the old pause, until the collector has processed the command.
     if (armed_ && !gone_on_ && control.gate == sent_gate_) return false;
     const bool by_itself = armed_.has_value();
     if (by_itself) stop_at(app, *std::exchange(armed_, std::nullopt), std::nullopt);
     skip(store);
-    rule_due_ = false;  // it goes on with the list as it is
+    rule_due_ = false;  // resuming sends the current list
     return by_itself;
   }
   gone_on_ = true;
@@ -261,7 +261,7 @@ bool BreakList::watch(AppState& app, BreakClock::time_point until) {
     stop_at(app, hit->which, of == BreakFilter::Of::run ? std::nullopt : std::optional(rank));
     return true;
   };
-  // A step is judged once every rank has got past its end.
+  // A step is evaluated once all ranks have passed its end.
   std::int64_t all = INT64_MAX;
   for (const store::RankRow& rank : ranks)
     if (!rank.finished) all = std::min(all, rank.last_ns);

@@ -1,4 +1,4 @@
-// The breakpoints of a recording: the next hit is searched for window by window, and playing stops at it.
+// Breakpoints in a recording: searches for the next hit by time windows, and stops playback there.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Events of a rank that one look of a search reads, about.
+/// Approximate number of a rank's events per search window.
 constexpr double kLookEvents = 20'000;
 
 }  // namespace
@@ -31,7 +31,7 @@ void BreakList::start_search(const AppState& app, std::int64_t after_ns, bool ju
   const auto end = static_cast<double>(store.end_ns());
   search_->length_ns = static_cast<std::int64_t>(
       std::max(1e6, end * std::min(1.0, kLookEvents / std::max(1.0, events_of_rank))));
-  // Steps are few, and known without reading events: what they have ends the windows.
+  // Hits of the run's steps are known without reading events: they bound the windows.
   if (ranks.empty()) return;
   search_->rank = ranks.front().rank;
   search_->best = next_hit(*app.run, search_->rank, list_, after_ns, store.end_ns(), {BreakFilter::Of::run});
@@ -51,7 +51,7 @@ void BreakList::play(AppState& app, bool on) {
     app.jump_to(app.cursor_ns ? 0 : std::max<std::int64_t>(0, app.time.range().begin_ns));
 }
 
-/// The ranks of the next window, or of what is left of one: the earliest hit of all of them is the one.
+/// Searches the next window, or the rest of one, in all ranks; `best` is the earliest hit.
 void BreakList::search_window(const AppState& app, BreakClock::time_point until) {
   Search& s = *search_;
   const auto ranks = app.store().ranks();
@@ -97,7 +97,7 @@ bool BreakList::search(AppState& app, BreakClock::time_point until) {
 bool BreakList::advance(AppState& app, double passed) {
   const std::int64_t from = app.now_ns();
   if (from != played_ns_) {
-    // It has just begun, or the cursor was put elsewhere.
+    // Playback has just begun, or the cursor was moved.
     start_search(app, from, false);
     played_ns_ = from;
     return true;

@@ -27,7 +27,7 @@ Hit next_step(const store::Store& store, std::int64_t after_ns, std::int64_t unt
   return std::nullopt;
 }
 
-/// Elements gathered or on their way at the gates after a time: live elements change between gates only.
+/// Elements gathered or in flight at the gates after a time: the count changes between gates only.
 Hit next_live(const store::Store& store, std::uint32_t rank, double threshold, std::int64_t after_ns,
               std::int64_t until_ns) {
   if (!store.has_tables() || store.tables().stage != 3) return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<BreakHit> next_hit(const Session& run, std::uint32_t rank,
   std::optional<BreakHit> first;
   for (std::size_t i = 0; i < breakpoints.size(); ++i) {
     if (!breakpoints[i].enabled || filter.without == i || !in(filter.of, breakpoints[i].kind)) continue;
-    // Later than the first found so far does not matter.
+    // Only an earlier hit than the first so far matters.
     const std::int64_t until = first ? std::min(until_ns, first->at_ns - 1) : until_ns;
     if (until <= after_ns) break;
     if (const Hit hit = hit_of(run, rank, breakpoints[i], after_ns, until)) first = {*hit, i};

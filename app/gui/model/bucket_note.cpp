@@ -41,7 +41,7 @@ std::string bucket_note(const instrumentation::RunTables& tables) {
                          : "Without overlap_comm one bucket is held; with it one fills and up to two more "
                            "are being reduced.";
   text += " Beside them is the gradient that did not fit.";
-  if (!zero.contiguous_gradients) return text;  // then DeepSpeed has no buffers either
+  if (!zero.contiguous_gradients) return text;  // DeepSpeed has no buffers in this case either
   text += " DeepSpeed copies gradients into a buffer of reduce_bucket_size elements (" + buffer +
           "), allocated whole for each backward; overlap_comm ";
   return text + (zero.overlap() ? "costs" : "would cost") + " a second one there and none here.";

@@ -1,4 +1,4 @@
-// What the Memory panel says of gradients on their way to their owner, and of what DeepSpeed holds there.
+// Notes of the Memory panel on gradients that wait for reduction, and on what DeepSpeed allocates for them.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace shardscope::gui {
 
-/// Note on the category reduce_bucket of a stage-2 run, or of one whose buckets are buffers; empty in other
-/// stages, and for programs that are not zero_train, which reduce by rules of their own.
+/// Note on the category reduce_bucket: for stage 2, and for runs whose buckets are buffers. Empty for other
+/// stages and for programs other than zero_train, whose reduction differs.
 [[nodiscard]] std::string bucket_note(const instrumentation::RunTables& tables);
 
 }  // namespace shardscope::gui

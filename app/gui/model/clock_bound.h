@@ -1,4 +1,4 @@
-// How well times of different ranks can be compared: for the range that is on show, and for the run.
+// Accuracy of comparing times of different ranks, for the visible range and for the whole run.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 
 struct ClockBound {
-  std::int64_t in_view_ns = 0;  ///< the largest residual that applies to what is shown
+  std::int64_t in_view_ns = 0;  ///< the largest residual in the visible range
   std::int64_t in_run_ns = 0;
 };
 /// Bound of one rank's clock.

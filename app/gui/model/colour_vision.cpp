@@ -17,7 +17,7 @@ constexpr Matrix kNoGreen{
 constexpr Matrix kNoBlue{
     {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}};
 
-/// One channel of sRGB (IEC 61966-2-1) as linear light and back, 0 to 1.
+/// One sRGB channel (IEC 61966-2-1) to linear light and back, in [0, 1].
 double to_linear(double c) { return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); }
 double from_linear(double c) { return c <= 0.0031308 ? 12.92 * c : 1.055 * std::pow(c, 1 / 2.4) - 0.055; }
 

@@ -1,4 +1,4 @@
-// Simulates colour blindness: for pictures (--vision), and for the test that all colours of the palette stay
+// Simulation of colour blindness, for pictures (--vision) and for the test that all palette colours stay
 // distinguishable.
 #pragma once
 

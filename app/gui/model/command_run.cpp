@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Both ends of a pipe, closed when they go.
+/// The two ends of a pipe, closed on destruction.
 class Pipe {
  public:
   Pipe() {
@@ -43,7 +43,7 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// Takes what a pipe holds; false once it has ended.
+/// Appends available data; false at the end of the stream.
 bool take(int fd, std::string& text) {
   std::array<char, 1 << 14> buffer{};
   const ssize_t n = read(fd, buffer.data(), buffer.size());
@@ -53,7 +53,7 @@ bool take(int fd, std::string& text) {
   return n > 0;
 }
 
-/// "shardscope: " in front of each line is the command's name and says nothing here.
+/// Removes the command's name at the begin of each line.
 std::string said(std::string text) {
   constexpr const char* kName = "shardscope: ";
   for (std::size_t at = text.find(kName); at != std::string::npos; at = text.find(kName, at)) {
@@ -94,7 +94,7 @@ CommandRun::~CommandRun() {
 
 void CommandRun::cancel() {
   cancelled_ = true;
-  // The command has a group of its own: what it started ends with it.
+  // The command has its own process group, so that its children end with it.
   const std::lock_guard lock(mutex_);
   if (child_ > 0) kill(-child_, SIGTERM);
 }
@@ -148,7 +148,7 @@ CommandRun::Ended CommandRun::run(const std::vector<std::string>& argv) {
     if (fds[0].revents != 0) out_open = take(out.read_end(), ended.out);
     if (fds[1].revents != 0) err_open = take(err.read_end(), ended.words);
   }
-  // Waited for before it is reaped: until then no other process gets its number, and cancel() may use it.
+  // Waits without reaping: the process id stays reserved, and cancel() may use it.
   siginfo_t exited{};
   while (waitid(P_PID, static_cast<id_t>(child), &exited, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }

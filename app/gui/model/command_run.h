@@ -1,4 +1,4 @@
-// A command beside the window: started, read to its end, ended early when the user says so.
+// Runs a command in a child process and collects its output; can be cancelled.
 #pragma once
 
 #include <atomic>
@@ -10,23 +10,23 @@
 
 namespace shardscope::gui {
 
-/// One run of a command at a time.
+/// Runs one command at a time.
 class CommandRun {
  public:
   struct Ended {
-    std::string out;      ///< its standard output, 64 MiB at most
-    std::string problem;  ///< why it came to nothing, in words; empty: it exited with 0
-    std::string words;    ///< its error output, without the program's name in front of each line
+    std::string out;      ///< standard output, truncated at 64 MiB
+    std::string problem;  ///< why the command failed; empty: exit code 0
+    std::string words;    ///< standard error, without the program's name at the begin of each line
   };
-  /// Called on a thread of its own, before running() is false.
+  /// Called on the worker thread, before running() returns false.
   using Done = std::function<void(Ended)>;
 
   CommandRun() = default;
-  ~CommandRun();  ///< ends the command
+  ~CommandRun();  ///< cancels the command
   CommandRun(const CommandRun&) = delete;
   CommandRun& operator=(const CommandRun&) = delete;
 
-  /// Another that still runs is ended first. argv[0] is the program.
+  /// Cancels a command that is still running. argv[0] is the program.
   void start(std::vector<std::string> argv, Done done);
   void cancel();
   [[nodiscard]] bool running() const noexcept { return running_; }
@@ -35,13 +35,13 @@ class CommandRun {
   [[nodiscard]] Ended run(const std::vector<std::string>& argv);
   std::mutex mutex_;
   std::atomic<bool> running_ = false, cancelled_ = false;
-  int child_ = -1;  ///< process, under mutex_
+  int child_ = -1;  ///< process id, guarded by mutex_
   std::thread thread_;
 };
 
-/// The `shardscope` program beside this one, or the one in PATH.
+/// Path of the `shardscope` program in the folder of this one, or else in PATH.
 [[nodiscard]] std::string shardscope_program();
-/// A recording's name in the folder of temporary files, `what` and this process in it; used by no other call.
+/// Unique path in the temporary folder for a recording; the name contains `what` and the process id.
 [[nodiscard]] std::string temporary_recording(const std::string& what);
 
 }  // namespace shardscope::gui

@@ -54,7 +54,7 @@ ModuleTimes module_times(const Session& run, std::size_t most_steps) {
   return out;
 }
 
-/// "+1.2 ms", by which B is more than A.
+/// "+1.2 ms": B minus A.
 std::string signed_value(double value, const std::string& unit) {
   return (value > 0 ? "+" : value < 0 ? "\u2212" : "") + value_text(std::fabs(value), unit);
 }
@@ -120,7 +120,7 @@ std::optional<Interval> median_difference(std::span<const double> a, std::span<c
   constexpr std::size_t kFewest = 3;
   constexpr int kResamples = 1000;
   if (a.size() < kFewest || b.size() < kFewest) return std::nullopt;
-  // The generator is specified by the standard and its raw numbers are used: the same interval everywhere.
+  // The standard specifies this generator, and its raw output is used: the same interval on every platform.
   std::mt19937 random(1);
   const auto resampled_median = [&](std::span<const double> values) {
     std::vector<double> drawn(values.size());
@@ -174,7 +174,7 @@ Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
     return analysis::Run{&run.store(), &run.summary(), run.analysis()->digest.get()};
   };
   const analysis::ComparedRows compared =
-      analysis::compare_by(of(a), of(b), by, most_steps, 1);  // a frame has no time for all ranks
+      analysis::compare_by(of(a), of(b), by, most_steps, 1);  // one rank only: a frame has no time for all
   Table table;
   if (compared.rows.empty()) return table;
   const char* const each = by == analysis::CompareBy::memory

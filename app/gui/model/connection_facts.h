@@ -1,4 +1,4 @@
-// The connection to a live run in words: where to, how far behind, what was lost, who controls the run.
+// The connection to a live run as text: endpoint, lag, lost data, who controls the run.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace shardscope::gui {
 struct AppState;
 class Session;
 
-/// "live", "connection lost", "disconnected"; of a recording "recording".
+/// "live", "connection lost", "disconnected"; "recording" for a file.
 [[nodiscard]] std::string link_text(const Session& run);
 /// Columns: what, value, note.
 [[nodiscard]] Table connection_table(const AppState& app);

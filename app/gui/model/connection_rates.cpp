@@ -20,7 +20,7 @@ double ConnectionRates::rate(double seconds, Counter counter) const noexcept {
   const Sample& last = samples_.back();
   const auto first = std::ranges::find_if(
       samples_, [&](const Sample& sample) { return sample.at_s >= last.at_s - seconds; });
-  // Always over one interval at least.
+  // At least one interval.
   const Sample& from = &*first == &last ? samples_[samples_.size() - 2] : *first;
   const double passed = last.at_s - from.at_s;
   return passed > 0 ? static_cast<double>(last.*counter - from.*counter) / passed : 0;

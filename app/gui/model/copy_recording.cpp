@@ -29,11 +29,11 @@ namespace {
 using Link = collector::Viewer::Link;
 using Traffic = collector::ViewTraffic;
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPause{20};    ///< between two looks, where nothing has arrived
-constexpr std::chrono::milliseconds kReport{500};  ///< between two commits, after which the size is read
-constexpr std::chrono::seconds kNoAnswer{10};      ///< of a collector: the copy is given up
-constexpr std::chrono::seconds kLost{10};          ///< that a connection has to come back
-constexpr std::chrono::seconds kLastTaken{5};      ///< for what had arrived when the copy ends
+constexpr std::chrono::milliseconds kPause{20};    ///< between two polls without data
+constexpr std::chrono::milliseconds kReport{500};  ///< between two commits, each followed by reading the size
+constexpr std::chrono::seconds kNoAnswer{10};      ///< the copy fails if the collector does not answer
+constexpr std::chrono::seconds kLost{10};          ///< a lost connection may return within this time
+constexpr std::chrono::seconds kLastTaken{5};      ///< for received data when the copy ends
 
 std::uint64_t bytes_at(const std::string& path) {
   std::error_code none;
@@ -47,7 +47,7 @@ std::string pieces(std::uint64_t number) {
 
 }  // namespace
 
-/// The file, and the sums of what is in it, which it ends with.
+/// Writes the file, and keeps the totals reported at its end.
 class CopyRecording::Copier : public collector::ViewObserver {
  public:
   explicit Copier(const Order& order) : order_(order), viewer_(order.endpoint, order.key_file, this) {}
@@ -75,7 +75,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     finish("another collector answers at " + order_.endpoint, before);
   }
 
-  /// Takes what has arrived. Returns whether there was anything.
+  /// Processes received messages. Returns whether there were any.
   bool take() {
     const bool any = viewer_.poll(store_, kPause);
     if (finished_) return any;
@@ -93,11 +93,11 @@ class CopyRecording::Copier : public collector::ViewObserver {
     }
     return any;
   }
-  /// Ends the file with what has arrived, as far as that can be taken within kLastTaken.
+  /// Ends the file with the received data, as far as it can be processed within kLastTaken.
   void end(const std::string& why) {
     const Clock::time_point limit = Clock::now() + kLastTaken;
     for (bool more = true; more && !finished_ && Clock::now() < limit;) {
-      more = viewer_.traffic().waiting_bytes > 0;  // the last look takes the rows of the ranks
+      more = viewer_.traffic().waiting_bytes > 0;  // the last poll processes the rows of the ranks
       viewer_.poll(store_, kPause);
       check();
     }
@@ -105,7 +105,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     finish(why, viewer_.traffic());
   }
   [[nodiscard]] bool finished() const noexcept { return finished_; }
-  /// Commits what was taken in, so that it survives a crash.
+  /// Commits the recorded events, so that they survive a crash.
   void report(State& state) {
     if (!finished_) {
       const Link link = viewer_.link();
@@ -125,7 +125,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
   }
 
  private:
-  /// Made with the first answer: a copy that nothing answers leaves the file that was there.
+  /// Created at the first answer: a copy without an answer keeps an existing file.
   store::RecordingWriter& writer() {
     if (!writer_) {
       // The collector may be on another machine, with another wall clock.
@@ -137,8 +137,8 @@ class CopyRecording::Copier : public collector::ViewObserver {
     if (!writer_) return;
     if (const std::string error = writer_->error(); !error.empty()) throw std::runtime_error(error);
   }
-  /// While this thread waits for the disk it sends no requests, and the collector no replies: the link seems
-  /// lost until the next reply.
+  /// While this thread waits for the disk it sends no requests and the collector no replies: the link then
+  /// looks lost until the next reply.
   [[nodiscard]] bool stays_lost(Link link) {
     const Traffic traffic = viewer_.traffic();
     const Clock::time_point now = Clock::now();
@@ -146,7 +146,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     received_ = traffic.bytes;
     return now - lost_from_ > kLost;
   }
-  /// `traffic`: of the run that is in the file, as the store is.
+  /// `traffic` and the store must belong to the run in the file.
   void look(const Traffic& traffic) {
     figures_.events = store_.event_count();
     figures_.catching_up = traffic.waiting_bytes > 0 || traffic.items_behind > 0;
@@ -157,7 +157,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     const std::optional<std::int64_t> zero_ns = traffic.from_begin ? origin_ns : order_.zero_ns;
     if (zero_ns) figures_.since_s = static_cast<double>(origin_ns - *zero_ns) * 1e-9;
   }
-  /// Ends the file, once; it says in it why. `traffic`: as look()'s.
+  /// Ends the file, once, with a message that says why. `traffic`: see look().
   void finish(const std::string& why, const Traffic& traffic) {
     if (finished_) return;
     if (!writer_) {
@@ -183,7 +183,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     if (figures_.missing_pieces > 0) {
       text = " The collector did not have " + pieces(figures_.missing_pieces) +
              " of it any more (chunks of events, and messages).";
-      // Their chunks would have come before their rows: of a rank that has none there is no gap to see.
+      // A rank's chunks precede its row: for a rank without chunks the file shows no gap.
       std::vector<std::uint32_t> gone;
       std::uint64_t events = 0;
       for (const auto& [rank, row] : rows_) {
@@ -202,28 +202,28 @@ class CopyRecording::Copier : public collector::ViewObserver {
   }
 
   struct Figures {
-    std::uint64_t events = 0, missing_pieces = 0, damaged_pieces = 0;  ///< as State's
-    std::optional<double> since_s;                                     ///< as State's
+    std::uint64_t events = 0, missing_pieces = 0, damaged_pieces = 0;  ///< see State
+    std::optional<double> since_s;                                     ///< see State
     bool catching_up = true;
   };
-  /// The collector's.
+  /// Totals of a rank in the collector.
   struct Row {
     std::uint64_t events = 0;
-    std::int64_t last_ns = 0;  ///< 0: it has made no chunk of it
+    std::int64_t last_ns = 0;  ///< 0: no chunk of the rank yet
   };
 
   const Order& order_;
   std::optional<store::RecordingWriter> writer_;
   store::Store store_{store::Keep::totals};
   std::map<std::uint32_t, Row> rows_;  ///< by rank
-  std::set<std::uint32_t> copied_;     ///< ranks of which there is a chunk
-  std::uint64_t received_ = 0;         ///< bytes, at the last look
+  std::set<std::uint32_t> copied_;     ///< ranks with at least one chunk
+  std::uint64_t received_ = 0;         ///< bytes at the last poll
   bool finished_ = false;
   std::string why_;
   Figures figures_;
   const Clock::time_point began_ = Clock::now();
   Clock::time_point lost_from_ = began_;
-  collector::Viewer viewer_;  ///< gone first
+  collector::Viewer viewer_;  ///< destroyed first
 };
 
 CopyRecording::~CopyRecording() {

@@ -52,7 +52,7 @@ std::optional<ValueRange> value_range(std::span<const std::vector<double>> curve
   const bool from_zero = zero == Zero::shown && out.low >= 0;
   if (from_zero) out.low = 0;
   double room = 0.08 * (out.high - out.low);
-  // A constant has no height of its own.
+  // A constant curve has no height.
   if (room < 1e-12 * std::fabs(out.high)) room = std::max(1e-9, 0.05 * std::fabs(out.high));
   if (room == 0) room = 1;
   out.high += room;

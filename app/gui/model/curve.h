@@ -1,4 +1,4 @@
-// Curves as points: thinned to what a plot has pixels for, with the range that its axis needs.
+// Curves as points, reduced to the pixels of a plot, and the range of their axis.
 #pragma once
 
 #include <cstddef>
@@ -9,26 +9,26 @@
 namespace shardscope::gui {
 
 struct CurvePoints {
-  std::vector<double> x, y;  ///< NaN in y: the line is broken there
+  std::vector<double> x, y;  ///< NaN in y breaks the line
 };
 
-/// values[i] at first + i, for the x in [begin, end]: every value while there are at most `columns` of them,
-/// else the lowest and the highest of each column, so that no spike is lost. One value beside each end is
-/// kept, that the line leaves the plot where it should.
+/// Points (first + i, values[i]) with x in [begin, end]: all of them up to `columns`, else the minimum and
+/// maximum of each column, so that no spike is lost. One point beyond each end is kept, so that the line
+/// reaches the edges.
 [[nodiscard]] CurvePoints thinned(std::span<const double> values, double first, double begin, double end,
                                   std::size_t columns);
 
 struct ValueRange {
   double low = 0, high = 1;
 };
-/// That holds all finite values, with a little room above and below (below not, when it begins at 0); nothing
-/// where none is finite, or positive on a logarithmic axis.
 enum class Zero : bool { not_shown, shown };
 enum class Scale : bool { linear, logarithmic };
+/// Range of all finite values, with a margin above and below (none below where it begins at 0); nullopt where
+/// no value is finite, or positive on a logarithmic axis.
 [[nodiscard]] std::optional<ValueRange> value_range(std::span<const std::vector<double>> curves, Zero zero,
                                                     Scale scale);
 
-/// The finite ones.
+/// Drops values that are not finite.
 [[nodiscard]] std::vector<double> finite(std::span<const double> values);
 
 }  // namespace shardscope::gui

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kHistoryRows = 64;
 
-/// Self time and what it lies in. All spans like it: the panels Find and Statistics.
+/// Self time and enclosing spans. The panels Find and Statistics list similar spans.
 void add_family(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const SpanFamily& family = app.family.of(app.store(), lane, span);
   if (family.children > 0 && family.self_ns)
@@ -31,7 +31,7 @@ void add_family(const AppState& app, store::LaneId lane, const store::Span& span
   if (!parents.empty()) add(out, "inside", parents);
 }
 
-/// By the ids of gathers and buckets (relations.h).
+/// Related spans, by the ids of gathers and buckets (relations.h).
 void add_relations(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const Relations& relations = app.relations.of(app.store(), app.run->index(), lane, span);
   for (const Relation& relation : relations.list) {
@@ -52,7 +52,7 @@ void add_relations(const AppState& app, store::LaneId lane, const store::Span& s
   }
 }
 
-/// Its children by name, messages and the change of memory; under the fields where nothing else stands there.
+/// Memory change; children by name and messages only where the list under the fields is empty.
 void add_inside(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const SpanInside& inside = app.inside.of(app.store(), lane, span);
   if (inside.memory_bytes && *inside.memory_bytes != 0)

@@ -1,4 +1,4 @@
-// What the inspector and the tooltips say: fields with value, unit and, for derived numbers, the formula.
+// Contents of the inspector and of tooltips: fields with value, unit and, for derived values, the formula.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct Field {
   std::string label;
   std::string value;
   std::string unit;
-  std::string formula;  ///< how it is derived; empty when it was measured
+  std::string formula;  ///< of a derived value; empty: measured
 };
 
-/// A line of the list under the fields. Clicking it goes to its time, or selects its parameter.
+/// A row of the list under the fields. A click moves to its time, or selects its parameter.
 struct HistoryRow {
   std::optional<std::int64_t> at_ns;
   std::string text;
@@ -26,10 +26,10 @@ struct HistoryRow {
   std::uint32_t param = ev::kNoId;
 };
 
-/// A span that the selected one waits for, or that waits for it. Clicking it goes there.
+/// A span that the selected one waits for, or that waits for it. A click selects it.
 struct RelatedRow {
   std::string text;   ///< "used by h.3.attn forward"
-  std::string value;  ///< how long from the one to the other
+  std::string value;  ///< time from the one to the other
   store::LaneId lane;
   store::Span span;
 };
@@ -45,10 +45,10 @@ struct Details {
   std::vector<HistoryRow> history;  ///< newest first
 };
 
-/// Details of what is selected; an empty title when nothing is.
+/// Details of the selection; the title is empty without one.
 [[nodiscard]] Details describe_selection(const AppState& app);
 [[nodiscard]] Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span);
-/// Why a stream of the GPU does nothing at a time; empty where it works, or what came next is not known.
+/// Why a GPU stream is idle at a time; empty where it is busy, or the next work is unknown.
 [[nodiscard]] std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_ns);
 [[nodiscard]] Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank,
                                      std::int64_t at_ns);

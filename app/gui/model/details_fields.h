@@ -1,4 +1,4 @@
-// What descriptions are built from: fields with their units, and the times of a span.
+// Helpers that build Details: fields with units, and the times of a span.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace shardscope::gui {
 void add(Details& out, std::string label, const Quantity& value, std::string formula = {});
 void add(Details& out, std::string label, std::string value, std::string formula = {});
 
-/// "duration", or "so far" of what goes on, "up to the last event" of what never ended, and "paused" where
-/// there was a pause.
+/// Adds "duration", or "so far" for a running span, or "up to the last event" for one without an end; and
+/// "paused" where it contains a pause.
 void add_time(const store::SpanTime& time, const char* formula, Details& out);
-/// The same for a span of `rank`, with its begin and why it has not ended.
+/// Adds these times for a span of `rank`, its begin, and why it has not ended.
 void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out);
 
-/// What it has, whether or not it ran: type, what it lies in, its parameters and those of what lies in it.
+/// Static facts of a module: type, enclosing module, its parameters and those of nested modules.
 void describe_module(const AppState& app, std::uint32_t module, Details& out);
-/// What there is to say of a module that was chosen by its name, not as a span: how long it ran in the step
-/// that is looked at, and the parameters with their status on `rank`.
+/// For a module selected by name, not as a span: its time in the current step, and its parameters with their
+/// state on `rank`.
 void describe_unplaced_module(const AppState& app, std::uint32_t module, std::uint32_t rank, Details& out);
 
 [[nodiscard]] Details describe_rank(const AppState& app, std::uint32_t rank);

@@ -17,7 +17,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Modules that use the parameter and run at that time: DeepSpeed keeps a gathered parameter while there is
+/// Running modules that use the parameter: DeepSpeed keeps a gathered parameter while there is
 /// one.
 std::string active_modules(const store::Store& store, const ev::ParamInfo& info, std::uint32_t rank,
                            std::int64_t at_ns) {
@@ -33,15 +33,15 @@ std::string active_modules(const store::Store& store, const ev::ParamInfo& info,
   return out.empty() ? "none" : out;
 }
 
-/// `param.grad` is there from the backward of a module that uses the parameter on: until the gradient is
-/// reduced where ranks keep their part of it, else to the end of the step.
+/// `param.grad` exists from the backward of a module that uses the parameter: up to the reduction if ranks
+/// keep only their partition, else to the end of the step.
 bool has_gradient(const store::Store& store, const ev::ParamInfo& info, std::uint32_t rank,
                   std::int64_t at_ns) {
   const auto step = step_of(store.steps(), at_ns);
   if (info.frozen || !step || store.steps()[*step].end_ns <= at_ns) return false;
   const GradientStatus status = gradient_states(store, rank, at_ns)[info.id].status;
   if (status == GradientStatus::reduced) {
-    // DeepSpeed's stage 1 clears them as well, at the end of the backward.
+    // DeepSpeed's stage 1 also clears gradients at the end of the backward.
     const plan::ZeroConfig zero = analysis::zero_of(store.tables());
     const bool as_deepspeed = plan::holds_gradient_buffers(zero) || !store.tables().framework.empty();
     return zero.stage == 0 || (zero.stage == 1 && !as_deepspeed);
@@ -90,7 +90,7 @@ std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, st
   add("persist", divided && info.persistent ? "True" : "False");
   add("active_sub_modules", known ? active_modules(store, info, rank, at_ns) : "—");
   if (divided) add("ds_tensor.shape", "[" + std::to_string(info.shard_elems) + "]");
-  // No parameter is held by one rank for the others (REMOTE): nothing of DeepSpeed makes one either.
+  // ds_param_type REMOTE (held by one rank for the others) does not occur, in DeepSpeed either.
   add("ds_param_type", divided ? "PARTITIONED" : "NORMAL");
   if (const auto rest = analysis::shard_rest(tables, param)) {
     add("final_location", rest->place == plan::ShardPlace::nvme ? "nvme" : "None");

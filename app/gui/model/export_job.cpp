@@ -23,7 +23,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Ends an export from within what writes it.
+/// Thrown in a writer to end the export.
 struct ExportCancelled : std::runtime_error {
   ExportCancelled() : std::runtime_error("cancelled") {}
 };
@@ -100,7 +100,7 @@ void ExportJob::report(const Order& order, const store::Store& store, const stor
     go_on_or_end();
   }
   say("writing " + order.target);
-  // Those that cannot be read are named by the panel Notes.
+  // Unreadable notes are reported by the panel Notes.
   std::vector<exporter::Note> notes;
   try {
     notes = exporter::read_notes(exporter::notes_path(order.recording),

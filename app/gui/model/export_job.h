@@ -1,4 +1,4 @@
-// An export from the window: on a thread of its own, through a reader of its own, so that no frame waits.
+// Export from the window: a background thread with its own reader, so that drawing does not wait.
 #pragma once
 
 #include <atomic>
@@ -15,31 +15,31 @@
 namespace shardscope::gui {
 
 enum class ExportFormat : std::uint8_t { report, csv, chrome, perfetto, sqlite, kineto };
-/// "report", ".html": what a file of it is called.
+/// Name ("report") and file extension (".html") of a format.
 [[nodiscard]] const char* word(ExportFormat format) noexcept;
 [[nodiscard]] const char* ending(ExportFormat format) noexcept;
 
-/// Throws std::runtime_error where a recording would be replaced.
+/// Throws std::runtime_error if `path` is an existing recording.
 void refuse_target(const std::string& path);
-/// A small file, whole or not at all. Throws std::runtime_error: path, reason.
+/// Writes a small file atomically. Throws std::runtime_error: path, reason.
 void write_whole(const std::string& path, const std::string& text);
 
 class ExportJob {
  public:
   ExportJob() = default;
-  ~ExportJob();  ///< waits for one that is under way
+  ~ExportJob();  ///< waits for a running export
   ExportJob(const ExportJob&) = delete;
   ExportJob& operator=(const ExportJob&) = delete;
   struct Order {
     ExportFormat format{};
     std::string recording, target;
-    std::string other = {};  ///< report: the run that it is compared with
-    std::optional<std::pair<std::int64_t, std::int64_t>> range_ns = {};  ///< not report, Kineto: only that
-    std::optional<std::pair<std::uint32_t, std::uint32_t>> steps = {};   ///< Kineto: first and last
+    std::string other = {};  ///< report: second run of a comparison
+    std::optional<std::pair<std::int64_t, std::int64_t>> range_ns = {};  ///< not for report, Kineto
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> steps = {};   ///< Kineto: first and last step
   };
-  /// Nothing happens while another one is under way.
+  /// No effect while an export is running.
   void start(Order order);
-  /// Ends it soon; what was there at its target stays.
+  /// Stops soon; an existing target is kept.
   void cancel() { cancelled_ = true; }
   struct State {
     bool running = false;
@@ -48,7 +48,7 @@ class ExportJob {
     std::string problem;  ///< why it failed
     std::string target;
     double seconds = 0;
-    double share = 0;  ///< of the spans that are written; 0 where it is not known
+    double share = 0;  ///< written fraction of the spans; 0: unknown
     bool cancelled = false;
   };
   [[nodiscard]] State state() const;
@@ -58,7 +58,7 @@ class ExportJob {
   void write(const Order& order, const store::Store& store, const store::RecordingInfo& info);
   void report(const Order& order, const store::Store& store, const store::RecordingInfo& info);
   void say(std::string what);
-  void go_on_or_end() const;  ///< throws once it was cancelled
+  void go_on_or_end() const;  ///< throws after cancel()
   std::atomic<bool> cancelled_ = false;
   mutable std::mutex mutex_;
   State state_;

@@ -1,4 +1,4 @@
-// What the fetches of a micro-step counted, kept for the micro-step that is looked at.
+// Fetch counters of the current micro-step, cached.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shardscope::gui {
 
-/// Reads a micro-step's events only when another one is looked at or counters have arrived.
+/// Reads a micro-step's events again only for another micro-step, or after new counters have arrived.
 class FetchCountersAt {
  public:
   [[nodiscard]] const std::optional<analysis::MicroStepCounters>& of(const store::Store& store,
@@ -18,8 +18,8 @@ class FetchCountersAt {
   struct Key {
     const store::Store* store = nullptr;
     std::uint32_t rank = 0;
-    std::uint64_t gate = 0;      ///< number of the micro-step's gate
-    std::uint64_t recorded = 0;  ///< counters of the rank so far
+    std::uint64_t gate = 0;      ///< sequence number of the micro-step's gate
+    std::uint64_t recorded = 0;  ///< counters recorded for the rank so far
     bool operator==(const Key&) const = default;
   };
   std::optional<Key> key_;

@@ -1,4 +1,4 @@
-// A folder, as the file browser shows it.
+// Contents of a folder for the file browser.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct FileEntry {
 struct FileList {
   std::filesystem::path folder;    ///< absolute
   std::vector<FileEntry> entries;  ///< folders by name, then recordings, newest first
-  std::string problem;             ///< why there is nothing; empty: it was read
+  std::string problem;             ///< error message; empty on success
 };
-/// Folders and files that end in .zscope; names that begin with a dot are left out.
+/// Subfolders and files ending in .zscope; skips names that begin with a dot.
 [[nodiscard]] FileList list_recordings(const std::filesystem::path& folder);
 
 }  // namespace shardscope::gui

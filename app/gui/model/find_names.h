@@ -1,4 +1,4 @@
-// Whatever of a run has a name - steps, ranks, findings, modules, parameters - by what was typed.
+// Name search over a run's steps, ranks, findings, modules and parameters.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct NameHit {
   NameKind kind{};
   std::uint32_t id = 0;  ///< step, rank, module, parameter; index of the finding
   std::string text;
-  std::string detail;  ///< length of a step, shape of a parameter
+  std::string detail;  ///< duration of a step, shape of a parameter
 };
 
-/// At most `most` of each kind, in the run's order. Nothing typed finds nothing.
+/// At most `most` hits of each kind, in the run's order. Empty input returns no hits.
 [[nodiscard]] std::vector<NameHit> find_names(const AppState& app, std::string_view typed,
                                               std::size_t most = 40);
-/// Goes there, and selects it.
+/// Selects the hit and moves to it.
 void go_to_name(AppState& app, const NameHit& hit);
 
 }  // namespace shardscope::gui

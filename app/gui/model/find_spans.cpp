@@ -15,7 +15,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Spans of a part, about: what is done between two looks at the clock.
+/// Approximate number of spans per part, the work between two checks of the clock.
 constexpr std::uint64_t kPart = 4096;
 
 bool is_of_a_module(ev::GpuOwner owner) noexcept {
@@ -117,8 +117,8 @@ bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds tim
   return true;
 }
 
-/// Where a lane's parts begin and end. What overlaps an end of the range has children beyond it, which count
-/// for its self time: those parts are searched too.
+/// Splits a lane into parts. A span across a border of the range has children outside, which count for its
+/// self time: those parts are searched too.
 void SpanSearch::plan(const store::Store& store, store::LaneId id) {
   Cursor& cursor = cursors_.emplace_back();
   cursor.lane = cursors_.size() - 1;
@@ -155,7 +155,7 @@ void SpanSearch::plan(const store::Store& store, store::LaneId id) {
   cursor.bounds.push_back(to);
 }
 
-/// Rank by rank, and there in order of time: a block that was read serves all lanes of its rank.
+/// In order of rank, then time: a block read once serves all lanes of its rank.
 SpanSearch::Cursor* SpanSearch::next_cursor() {
   while (first_cursor_ < cursors_.size() && cursors_[first_cursor_].done()) ++first_cursor_;
   Cursor* best = nullptr;
@@ -217,16 +217,16 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
   } else {
     std::string text = name + " " + word(lane.stream);
     if (out.module != ev::kNoId) text += " " + module_name(store, out.module);
-    // Of all waits for this module.
+    // Includes all waits for this module.
     if (span.kind == ev::EventKind::fetch_wait_begin) text += " " + label_of(store, lane.rank, span);
     out.matches = matches(text, typed);
-    // A search for all spans asks where the time went: what was paused is in no sum of them.
+    // A search for all spans asks where the time went: pauses are excluded from every sum.
     if (span.kind == ev::EventKind::paused_begin && matches(word(lane.stream), typed)) out.matches = false;
   }
   return out;
 }
 
-/// A number among the words is the whole number: "12" is not in "all-gather 112".
+/// A number in the words must match a whole number: "12" does not match "all-gather 112".
 bool SpanSearch::matches_label(const store::Store& store, store::LaneId lane, const store::Span& span) const {
   const std::string text = " " + label_of(store, lane.rank, span) + " " + word(lane.stream) + " ";
   std::string_view typed = query_.words;
@@ -264,7 +264,7 @@ void SpanSearch::search_part(const store::Store& store, Cursor& cursor) {
   }
 }
 
-/// Of all depths of the part, in order of begin.
+/// Hits of all depths of the part, in order of begin.
 void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
   struct Found {
     std::int64_t begin_ns;
@@ -303,12 +303,12 @@ void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
   hits_ += found.size();
 }
 
-/// A child lies one deeper in the span that began last before it, in this part or an earlier one: a hit that
-/// is a child has that span's name, and the time of a child is not its parent's own.
+/// The parent of a child is the last span one level up that begins before it, in this part or an earlier one.
+/// Sets the name of the parent in hits, and subtracts a child's time from its parent's self time.
 void SpanSearch::relate_to_parents(const store::Store& store, Lane& lane, Cursor& cursor) {
   for (std::size_t depth = 1; depth < rows_.size(); ++depth) {
     const Row& parents = rows_[depth - 1];
-    std::size_t at = 0;  // parents that begin before the child
+    std::size_t at = 0;  // number of parents that begin before the child
     for (std::size_t i = 0; i < rows_[depth].spans.size(); ++i) {
       const store::Span& child = rows_[depth].spans[i];
       while (at < parents.spans.size() && parents.spans[at].begin_ns <= child.begin_ns) ++at;
@@ -319,7 +319,7 @@ void SpanSearch::relate_to_parents(const store::Store& store, Lane& lane, Cursor
       if (rows_[depth].hit[i] != SIZE_MAX)
         lane.hits[rows_[depth].hit[i]].within =
             at == 0 ? parent.name : known(store, lane.id, parents.spans[at - 1]).name;
-      if (child.kind == ev::EventKind::paused_begin) continue;  // in no time of its parent
+      if (child.kind == ev::EventKind::paused_begin) continue;  // not part of the parent's time
       if (parent.hit == SIZE_MAX) continue;
       SpanHit& hit = lane.hits[parent.hit];
       hit.parent = true;

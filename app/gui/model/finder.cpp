@@ -40,10 +40,10 @@ bool Finder::advance(const AppState& app, std::chrono::nanoseconds time) {
   const store::Store& store = app.store();
   const SpanQuery query = query_of(*this, app);
   const bool anew = std::exchange(again, false) || search.query() != query ||
-                    // The first events of a late rank move every time, also after all was found.
+                    // Late first events of a rank move time 0, also after the search was complete.
                     search.outdated(store);
   if (anew) {
-    // The names' numbers are the old search's.
+    // Name ids belong to the old search.
     filter.name.reset();
     search.start(query);
     at.reset();
@@ -120,7 +120,7 @@ void go_to_hit(AppState& app, const HitPlace& place) {
   if (!place_of(app.find.search, place.ref)) return;
   const SpanSearch::Lane& lane = app.find.search.lanes()[place.ref.lane];
   const auto span = span_of(app.store(), lane.id, lane.hits[place.ref.hit]);
-  if (!span) return;  // of a live run: evicted meanwhile
+  if (!span) return;  // evicted from a live run
   app.find.at = place;
   app.select_span(lane.id, *span);
   app.show_rank(lane.id.rank);
@@ -128,7 +128,7 @@ void go_to_hit(AppState& app, const HitPlace& place) {
   app.follow = false;
   const std::int64_t end = store::time_of(app.store(), lane.id.rank, *span).until_ns;
   const std::int64_t length = std::max<std::int64_t>(end - span->begin_ns, 1);
-  constexpr std::int64_t kSeen = 400, kZoomed = 20;  // of the range's length
+  constexpr std::int64_t kSeen = 400, kZoomed = 20;  // fractions of the visible range
   if (app.time.range().length() / kSeen > length) {
     const std::int64_t margin = std::max(length * kZoomed / 2, TimeAxis::kShortest);
     app.time.set({span->begin_ns - margin, end + margin}, app.store().end_ns());

@@ -1,5 +1,5 @@
-// What is searched for and found: the state that the panels Find and Statistics, the keys of next and
-// previous hit and the marks in the timeline share.
+// State of the span search, shared by the panels Find and Statistics, the keys for the next and previous hit
+// and the marks in the timeline.
 #pragma once
 
 #include <chrono>
@@ -21,59 +21,59 @@ struct AppState;
 enum class FindScope : std::uint8_t { run, shown, measured };
 
 struct Finder {
-  // What the panels set.
+  // Set by the panels.
   std::string words;
   FindScope scope = FindScope::run;
-  TimeRange range;  ///< what was shown when that was chosen: going to a hit does not change what is found
+  TimeRange range;  ///< visible when the scope was chosen: moving to a hit does not change the results
   SpanFilter filter;
   GroupBy by = GroupBy::name;
   HistogramScale scale = HistogramScale::automatic;
   HitOrder order = HitOrder::begin;
   bool descending = false;
 
-  // What came of it.
+  // Results.
   SpanSearch search;
   SpanStatistics statistics;
   HitRows rows;
   HitMarks marks;
-  std::optional<HitPlace> at;  ///< the hit that was gone to last
-  std::uint64_t version = 0;   ///< grows when anything found does
-  /// Searches begun, and statistics begun: indexes into what an older one held are of nothing any more.
+  std::optional<HitPlace> at;  ///< the hit visited last
+  std::uint64_t version = 0;   ///< incremented when the results change
+  /// Number of searches and of statistics started; a change invalidates indexes into the previous results.
   std::uint64_t searches = 0, countings = 0;
-  bool again = true;  ///< the search begins anew: at first, and where the same is asked for once more
+  bool again = true;  ///< restart the search: initially, and when the same search is requested again
 
-  /// A panel shows it, in the frame that is drawn and in the next: it is kept up and its hits are marked.
+  /// Set by a panel that shows the results: the search is continued and hits are marked, this frame and next.
   bool wanted = false, wanted_next = false;
-  bool focus = false;  ///< the field takes the keyboard
+  bool focus = false;  ///< move the keyboard focus to the search field
 
-  /// Once a frame: searches for what is wanted, for about `time`. True while there is more to do.
+  /// Call once per frame: searches for about `time`. True while there is more to do.
   bool advance(const AppState& app, std::chrono::nanoseconds time);
-  /// Another run: nothing is searched, found or filtered.
+  /// Clears search, results and filter; call when another run is opened.
   void forget();
-  /// Exactly the spans of this name, all of them.
+  /// Searches for all spans with exactly this name.
   void find_name(const std::string& name);
-  /// "of the first 2 000 000 spans found" where there are more than are kept; else empty.
+  /// "of the first 2 000 000 spans found" if the hits were limited; else empty.
   [[nodiscard]] std::string coverage() const;
-  /// Whether the hits are to be marked: something was typed or filtered.
+  /// Whether to mark hits: there are words or a filter.
   [[nodiscard]] bool marked() const noexcept { return wanted && (!words.empty() || !filter.empty()); }
 };
 
-/// "name", "rank 2", "1.2 ms to 1.4 ms" of each part of the filter that is set, with what takes it away.
+/// "name", "rank 2", "1.2 ms to 1.4 ms": each active part of the filter and an action that removes it.
 struct FilterPart {
   std::string text;
   SpanFilter without;
 };
 [[nodiscard]] std::vector<FilterPart> filter_parts(const AppState& app);
 
-/// Shows a hit and selects it: its rank's lanes open, the range moves, and zooms where the hit could not be
-/// seen.
+/// Selects a hit and makes it visible: expands its rank's lanes, moves the range and zooms in where the hit
+/// would be too narrow.
 void go_to_hit(AppState& app, const HitPlace& hit);
-/// The hit after or before the last one that was gone to; without one, from "now". False where there is none.
+/// Moves to the hit after or before the last visited one (initially: the current time). False without one.
 bool go_to_next_hit(AppState& app, Toward toward);
-/// Puts what is selected into the search: its name, its rank, its step. False when nothing of it has one.
+/// Searches for the selection: its name, rank or step. False when it has none of these.
 bool find_selection(AppState& app);
 
-/// The hits' rows as a table. The names of a run that the words find (find_names.h) stand before them.
+/// Table of the hits' rows. Name hits (find_names.h) are listed before them.
 [[nodiscard]] Table hit_table(const AppState& app, const std::vector<HitRef>& rows);
 
 }  // namespace shardscope::gui

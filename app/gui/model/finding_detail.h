@@ -1,5 +1,5 @@
-// What a finding costs, what to change about it and what that gives, in words: as `shardscope findings`
-// prints.
+// Cost, suggested changes and predicted gain of a finding as text, matching `shardscope
+// findings`.
 #pragma once
 
 #include <string>
@@ -14,24 +14,24 @@ namespace shardscope::gui {
 struct FindingDetail {
   struct Change {
     std::string key, now,
-        then;            ///< as the configuration writes them; `now` of what it does not name: "default"
-    std::string option;  ///< "zero_optimization.overlap_comm=true": of `run --set` and `what-if --set`
+        then;            ///< as in the configuration; `now` of an unset key: "default"
+    std::string option;  ///< "zero_optimization.overlap_comm=true": for `run --set` and `what-if --set`
   };
-  std::string cost;  ///< "1.2 ms of a step, 3.00 MiB"; empty: not known
+  std::string cost;  ///< "1.2 ms of a step, 3.00 MiB"; empty: unknown
   std::vector<Change> changes;
-  std::string gain;  ///< "1.1 ms of a step (...)", or why no gain is known
+  std::string gain;  ///< "1.1 ms of a step (...)", or why the gain is unknown
   std::vector<std::string> explains;
   std::string page;
 };
 [[nodiscard]] FindingDetail detail_of(const store::Store& store, const analysis::Finding& finding);
 
-/// What the finding costs, for one column of a table: a time where there is one, else bytes.
+/// Cost of the finding for a table cell: a time if known, else bytes.
 [[nodiscard]] std::string cost_text(const analysis::Finding& finding);
 
-/// A setting's value as text: strings without their quotation marks.
+/// A JSON value as text: strings without quotation marks.
 [[nodiscard]] std::string plain_value(const std::string& json);
 
-/// Why nothing is predicted of what a run's findings would change; empty where what-if has answered.
+/// Why the findings of a run have no predicted gains; empty once `shardscope findings` has answered.
 [[nodiscard]] std::string advice_words(const Session& run);
 
 }  // namespace shardscope::gui

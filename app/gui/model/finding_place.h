@@ -1,4 +1,4 @@
-// Where a finding is looked at: which panel shows what it speaks of, and at which step.
+// Where to look at a finding: the panel and the step.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace shardscope::gui {
 
-/// The panel that shows what the finding is about: its own, else the Timeline.
+/// The panel named by the finding, else the Timeline.
 [[nodiscard]] std::string panel_of(const analysis::Finding& finding);
 
-/// The finding's step: that at its time; nothing for one that is of the whole run.
+/// The step at the finding's time; nullopt for findings about the whole run.
 [[nodiscard]] std::optional<std::uint32_t> step_of(const store::Store& store,
                                                    const analysis::Finding& finding);
 

@@ -12,7 +12,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Spans of a piece, about: what is done between two looks at the clock.
+/// Approximate number of spans per piece, the work between two checks of the clock.
 constexpr std::uint64_t kSpansOfAPiece = 4096;
 
 std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) noexcept {
@@ -29,7 +29,7 @@ std::vector<ev::StreamId> streams_of(FlameOf of) {
   return out;
 }
 
-/// Of all that a collective or a transfer launched, by stream: they are numbered, and each comes once.
+/// One name for all work of a collective or transfer on a stream: these are numbered, and each occurs once.
 std::string owner_name(const store::Store& store, const store::Span& span) {
   const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
   switch (fields.owner_kind) {
@@ -118,7 +118,7 @@ double FlameTree::progress() const noexcept {
   return pieces_.empty() ? 1 : static_cast<double>(at_) / static_cast<double>(pieces_.size());
 }
 
-/// A span that reaches over the end of a piece is in both, each with its part of the time.
+/// A span across a border of pieces is in both, each with its part of the time.
 void FlameTree::count(const store::Store& store, const Piece& piece) {
   const std::uint32_t rank = ranks_[piece.rank];
   const store::LaneId lane{rank, ev::StreamId::compute};
@@ -134,7 +134,7 @@ void FlameTree::count(const store::Store& store, const Piece& piece) {
   const bool paused = store::paused_ns(store, rank, piece.begin_ns, piece.end_ns) > 0;
   std::vector<Open> open;
   for (const store::Span& span : spans_) {
-    // Where what a span lies in is missing, it counts as lying in what is around that.
+    // With a missing parent a span is attributed to the next enclosing one.
     while (!open.empty() && (open.size() > span.depth || open.back().end_ns <= span.begin_ns))
       open.pop_back();
     const std::uint32_t parent = open.empty() ? 0 : open.back().node;
@@ -157,7 +157,7 @@ void FlameTree::count(const store::Store& store, const Piece& piece) {
   }
 }
 
-/// Work of one stream does not nest: a level each for the stream, for what launched it and for its name.
+/// Work of one stream does not nest: one level each for the stream, the launching owner and the name.
 void FlameTree::count_gpu(const store::Store& store, const Piece& piece) {
   const store::LaneId lane{ranks_[piece.rank], piece.stream};
   const bool paused = store::paused_ns(store, lane.rank, piece.begin_ns, piece.end_ns) > 0;
@@ -193,7 +193,7 @@ std::int64_t FlameTree::time_in(const store::Store& store, const Piece& piece, c
   return store::time_within(store, ranks_[piece.rank], span, piece.begin_ns, piece.end_ns).running_ns;
 }
 
-/// To the node, and as what lies in it to the one around; the root's own sum is its caller's.
+/// Adds to the node, and to its parent's inside_ns; the caller adds to the root's total.
 void FlameTree::add(const store::Store& store, const Piece& piece, const store::Span& span, std::int64_t ns,
                     std::uint32_t at) {
   const bool first = piece.begin_ns <= std::max<std::int64_t>(query_.range.begin_ns, 0);
@@ -206,7 +206,7 @@ void FlameTree::add(const store::Store& store, const Piece& piece, const store::
   keep_longest(store, {ranks_[piece.rank], piece.stream}, span, node);
 }
 
-/// Of its part in the range.
+/// Compares durations within the range.
 void FlameTree::keep_longest(const store::Store& store, store::LaneId lane, const store::Span& span,
                              FlameNode& node) const {
   const TimeRange& range = query_.range;
@@ -247,7 +247,7 @@ std::uint32_t FlameTree::id_of(const std::string& name) {
 
 std::uint32_t FlameTree::name_id(const store::Store& store, std::uint32_t rank, const store::Span& span) {
   std::uint32_t of = module_of(span);
-  // Names of kernels and of a program's own spans are numbered by each rank for itself.
+  // Name ids of kernels and of a program's own spans are per rank.
   const bool of_the_rank = span.kind == ev::EventKind::kernel_begin ||
                            span.kind == ev::EventKind::gpu_begin || span.kind == ev::EventKind::span_begin;
   if (span.kind == ev::EventKind::optimizer_begin)

@@ -1,4 +1,4 @@
-// The boxes of a flame view, and what is said of them.
+// Boxes of a flame view and their details.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Places the children of a node one behind the other, from where the node begins.
+/// Places the children of a node one after the other, from the node's begin.
 class Placing {
  public:
   Placing(const FlameTree& tree, std::optional<std::size_t> rank, std::uint32_t levels, std::int64_t least_ns)
@@ -81,7 +81,7 @@ bool flame_finds(std::string_view words, std::string_view name, std::string_view
     const std::string_view whole = words.substr(1, words.size() - 2);
     return whole.size() == name.size() && matches(name, whole);
   }
-  // As Find looks at it: with the stream's name.
+  // The same text as in Find: includes the stream's name.
   return matches(std::string(name) + ' ' + std::string(stream), words);
 }
 

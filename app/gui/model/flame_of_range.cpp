@@ -8,8 +8,8 @@
 namespace shardscope::gui {
 namespace {
 
-/// Calls for which a tree of another range than the one that is wanted now is counted to its end, so that
-/// while a range moves all the time something is shown.
+/// Number of calls for which a tree of an outdated range is still completed, so that a tree is shown while
+/// the range keeps moving.
 constexpr int kPatience = 30;
 
 }  // namespace

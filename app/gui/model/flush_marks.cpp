@@ -13,7 +13,7 @@ namespace {
 
 using plan::FlushReason;
 
-/// In a few words, for a count of several.
+/// Short texts, for the counts in a tooltip.
 struct Short {
   FlushReason reason;
   const char* words;
@@ -55,7 +55,7 @@ FlushShape shape_of(const BucketFlush& flush) noexcept {
 std::vector<FlushMark> flush_marks(std::span<const BucketFlush> flushes, const TimeScale& scale,
                                    float apart) {
   std::vector<FlushMark> out;
-  // From one mark to the next by halving: what lies under a mark is not gone through.
+  // Finds each next mark by bisection: flushes under a mark are not visited.
   std::int64_t from = scale.range.begin_ns;
   while (from < scale.range.end_ns) {
     const auto first = std::partition_point(flushes.begin(), flushes.end(),

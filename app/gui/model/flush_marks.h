@@ -1,5 +1,5 @@
-// Where buckets of gradients were flushed, as marks on a row of the timeline: which flushes a mark stands
-// for, and what it says of them.
+// Bucket flushes as marks on a row of the timeline: the flushes that a mark stands for, and its
+// tooltip.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace shardscope::gui {
 
-/// Why, as a mark can show it: a bucket that was full, or what was left over when something ended.
+/// Shape of a mark: the bucket was full, or a partial bucket was flushed at the end of a phase.
 enum class FlushShape : std::uint8_t { full, rest };
 [[nodiscard]] FlushShape shape_of(const BucketFlush& flush) noexcept;
 
 struct FlushMark {
   float x = 0;
-  FlushShape shape = FlushShape::full;   ///< of the first
-  std::span<const BucketFlush> flushes;  ///< that lie closer together than marks can
+  FlushShape shape = FlushShape::full;   ///< of the first flush
+  std::span<const BucketFlush> flushes;  ///< flushes too close together for separate marks
 };
-/// Of the flushes that `scale` shows, from left to right and at least `apart` points from one another.
+/// Marks of the flushes within `scale`, from left to right, at least `apart` points from each other.
 [[nodiscard]] std::vector<FlushMark> flush_marks(std::span<const BucketFlush> flushes, const TimeScale& scale,
                                                  float apart);
-/// "Bucket 3 was flushed: why. 12 gradients, 1.2M elements, 34 % of reduce_bucket_size, filled for 2 ms"; of
-/// several how many, and of each reason how many.
+/// "Bucket 3 was flushed: why. 12 gradients, 1.2M elements, 34 % of reduce_bucket_size, filled for 2 ms"; for
+/// several flushes their number, in total and per reason.
 [[nodiscard]] std::string text_of(const Session& run, const FlushMark& mark);
 
 }  // namespace shardscope::gui

@@ -9,7 +9,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Seconds from one list to the next while a search goes on.
+/// Seconds between two refreshes during a search.
 constexpr double kRows = 0.15, kGroups = 0.25;
 constexpr std::size_t kMostGroups = 1000, kBars = 48;
 
@@ -28,7 +28,7 @@ std::vector<Cell> row_of_name(const NameHit& hit) {
 
 bool FoundRows::refresh(const AppState& app, double seconds) {
   const Finder& find = app.find;
-  // Findings are named by their place in the analysis.
+  // Findings are identified by their index in the analysis.
   const bool other = words_ != find.words || run_ != app.run->number() || of_ != app.run->analysis();
   if (other) {
     words_ = find.words;

@@ -1,5 +1,5 @@
-// What the panels Find and Statistics list of a search, made anew as it goes on. Both hold indexes into the
-// search or its groups: they are dropped in the frame in which another one has begun.
+// Rows of the panels Find and Statistics, refreshed while a search runs. Both contain indexes into the search
+// or its groups, which are dropped in the frame in which a new one starts.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace shardscope::gui {
 
-/// The names of the run that have the words (steps, modules, findings...), then the spans.
+/// Name hits (steps, modules, findings...), then span hits.
 class FoundRows {
  public:
-  /// Once a frame, at `seconds`; while a search goes on the list is made anew now and then. True when the
-  /// words or the run are others than before.
+  /// Call once per frame, at time `seconds`; during a search the list is refreshed at intervals. True when
+  /// the words, the run or its analysis have changed.
   bool refresh(const AppState& app, double seconds);
   [[nodiscard]] const Table& table() const noexcept { return table_; }
   [[nodiscard]] const std::vector<NameHit>& names() const noexcept { return names_; }
   [[nodiscard]] const std::vector<HitRef>& hits() const noexcept { return hits_; }
   [[nodiscard]] std::optional<std::size_t> row_of(HitRef hit) const;
-  /// Goes to what a row is. Returns it when it is a name.
+  /// Moves to the item of a row. Returns the name hit, or null for a span.
   const NameHit* go_to(AppState& app, std::size_t row) const;
 
  private:
@@ -40,14 +40,14 @@ class FoundRows {
   std::optional<double> made_at_;
 };
 
-/// Histogram and groups.
+/// Histogram and groups of the spans found.
 class FoundGroups {
  public:
   void refresh(const AppState& app, double seconds);
-  /// Empty until all is searched.
+  /// Empty until the search is complete.
   [[nodiscard]] const TimeHistogram& histogram() const noexcept { return histogram_; }
   [[nodiscard]] const GroupTable& groups() const noexcept { return groups_; }
-  /// Leaves only the spans of the row's group; not while they are grouped anew.
+  /// Narrows the filter to the row's group; no effect while the groups are recounted.
   void narrow_to(Finder& find, std::size_t row) const;
 
  private:

@@ -17,7 +17,7 @@ struct Rect {
   [[nodiscard]] constexpr Rect inset(float dx, float dy) const noexcept {
     return {x + dx, y + dy, std::max(0.0F, w - 2 * dx), std::max(0.0F, h - 2 * dy)};
   }
-  /// Cuts `amount` off one side and returns the piece; what is left stays in *this.
+  /// Cuts `amount` off one side and returns that piece; *this keeps the rest.
   Rect take_top(float amount) noexcept {
     amount = std::clamp(amount, 0.0F, h);
     const Rect piece{x, y, w, amount};

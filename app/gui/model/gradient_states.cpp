@@ -42,7 +42,7 @@ std::vector<GradientState> gradient_states(const store::Store& store, std::uint3
   const auto set = [&](std::uint32_t param, GradientStatus status, std::uint32_t bucket, std::int64_t since) {
     if (param < out.size()) out[param] = {status, bucket, since};
   };
-  // Which collective moves a part is said before the collective begins on its lane.
+  // The event that assigns a part to a collective precedes the collective's begin.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> parts;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> in_bucket;
   store.for_each_instant(rank, begin, at_ns + 1, [&](const ev::Event& event) {
@@ -67,7 +67,7 @@ std::vector<GradientState> gradient_states(const store::Store& store, std::uint3
     if (moved == parts.end()) return;
     const bool done = span.end_ns != store::kOpen && span.end_ns <= at_ns;
     for (const std::uint32_t param : moved->second) {
-      // A later micro-step may have put the gradient into a bucket again since.
+      // A later micro-step may have put the gradient into a bucket again.
       if (param >= out.size() || out[param].since_ns > span.begin_ns) continue;
       set(param, done ? GradientStatus::reduced : GradientStatus::reducing, out[param].bucket,
           done ? span.end_ns : span.begin_ns);

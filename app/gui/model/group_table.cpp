@@ -1,4 +1,4 @@
-// Groups of spans as a table and as comma-separated values.
+// Groups of spans as a table and as CSV.
 #include <algorithm>
 #include <numeric>
 

@@ -16,7 +16,7 @@ void HangWatch::set(std::optional<analysis::Hang> hang, std::uint64_t of) {
 bool HangWatch::look(const store::Store& store, Run run, Clock::time_point now) {
   if (run == Run::over) {
     if (!hang_ || over_) return false;
-    set(std::nullopt, UINT64_MAX);  // it does not hang any more
+    set(std::nullopt, UINT64_MAX);  // the run is over: no hang
     return true;
   }
   over_ = false;
@@ -28,7 +28,7 @@ bool HangWatch::look(const store::Store& store, Run run, Clock::time_point now) 
     set(std::nullopt, UINT64_MAX);
     return true;
   }
-  // Messages and ranks that end change it too, and are no events.
+  // Messages and ranks that end also change the diagnosis without being events.
   if (of_ == store.revision() || now - made_ < kEvery) return false;
   made_ = now;
   const std::string before = hang_ ? hang_->text : std::string();

@@ -1,5 +1,5 @@
-// Why the run hangs, kept up for the window: a diagnosis reads the last two steps of every rank, so it
-// is made once for what there is, and of a live run not before that has been quiet for a while.
+// Hang diagnosis for the window. A diagnosis reads the last two steps of every rank, so it is cached by store
+// revision and made for a live run only after no event has arrived for a while.
 #pragma once
 
 #include <chrono>
@@ -19,17 +19,17 @@ class HangWatch {
   static constexpr std::chrono::milliseconds kQuiet{1500};
   static constexpr std::chrono::seconds kEvery{1};
 
-  enum class Run : std::uint8_t { goes_on, held, over };  ///< held: by a pause, or not connected
-  /// At every look at a live store. True where what it says has changed.
+  enum class Run : std::uint8_t { goes_on, held, over };  ///< held: paused, or not connected
+  /// Call when a live store is looked at. True when the diagnosis has changed.
   bool look(const store::Store& store, Run run, Clock::time_point now);
-  /// While a live run hangs; null: it goes on, is paused or over, or no rank waits.
+  /// The diagnosis of a live run that hangs; null while it runs, is paused or over, or no rank waits.
   [[nodiscard]] const analysis::Hang* current_hang() const noexcept {
     return hang_ && !over_ && hang_->hung ? &*hang_ : nullptr;
   }
-  /// What the panel shows: of a live run that goes on nothing is diagnosed. Of one that is over, as its end
-  /// was recorded: made here, once.
+  /// The diagnosis for the panel. A live run that makes progress gets a placeholder text; one that is over is
+  /// diagnosed here, once per store revision.
   [[nodiscard]] const analysis::Hang& diagnosis(const store::Store& store, Run run);
-  /// Changes with what diagnosis() returns.
+  /// Incremented when the result of diagnosis() changes.
   [[nodiscard]] std::uint64_t revision() const noexcept { return revision_; }
 
  private:
@@ -38,11 +38,11 @@ class HangWatch {
   Clock::time_point changed_{}, made_{};
   std::optional<analysis::Hang> hang_;
   analysis::Hang none_;
-  bool over_ = false;  ///< hang_ is of the end of a run that is over
+  bool over_ = false;  ///< hang_ was diagnosed after the run was over
   std::uint64_t revision_ = 0;
 };
 
-/// A row a rank: what it does, in which collective, for whom it waits.
+/// One row per rank: what it does, its collective, the ranks it waits for.
 [[nodiscard]] Table hang_table(const analysis::Hang& hang);
 
 }  // namespace shardscope::gui

@@ -15,13 +15,13 @@ void HeatRows::begin_frame(std::optional<std::chrono::nanoseconds> most) noexcep
   ++frame_;
   until_.reset();
   if (most) until_ = std::chrono::steady_clock::now() + *most;
-  // Where that row is no longer drawn nothing would be read.
+  // If that row is no longer drawn, waiting for it would stop all reading.
   waiting_ = stopped_ && rows_.contains(next_);
   stopped_ = read_one_ = behind_ = false;
 }
 
 bool HeatRows::has_time() const {
-  // One at least, so that a slow machine gets there as well.
+  // At least one row, so that a slow machine makes progress.
   return !until_ || !read_one_ || std::chrono::steady_clock::now() < *until_;
 }
 
@@ -35,7 +35,7 @@ const HeatRow& HeatRows::of(const store::Store& store, std::span<const std::uint
       kept.revision == store.revision() && kept.row.range == range && kept.row.columns.size() == columns;
   if (fresh) return kept.row;
   if (waiting_ || !has_time()) {
-    // Rows take turns: while events come each is behind in every frame.
+    // Round robin: while events arrive every row is outdated in every frame.
     if (!waiting_ && !std::exchange(stopped_, true)) next_ = key;
     behind_ = true;
     return kept.row;
@@ -44,7 +44,7 @@ const HeatRow& HeatRows::of(const store::Store& store, std::span<const std::uint
   kept.row.range = range;
   kept.row.columns.assign(columns, {});
   read(store, ranks, kept.row);
-  // What the store had no time to look at closely is read again.
+  // Read again what the store could only answer coarsely.
   kept.revision = store.wants_more() ? kNever : store.revision();
   return kept.row;
 }
@@ -56,7 +56,7 @@ void HeatRows::read(const store::Store& store, std::span<const std::uint32_t> ra
     const store::LaneId compute{rank, ev::StreamId::compute};
     const std::uint8_t depths = store.depth_count(compute);
     if (depths == 0) continue;
-    // Deep enough for blocks of modules, and not for each kernel.
+    // Deep enough for blocks of modules, not for single kernels.
     const auto depth = static_cast<std::uint8_t>(std::min(depths - 1, std::max(3, depths / 2)));
     for (const bool waits : {false, true}) {
       density_.assign(row.columns.size(), {});

@@ -1,6 +1,6 @@
-// What very many ranks did, a low row each: how much of every column of time they were busy and waited. A
-// frame reads rows until its time is up; the others are those of an earlier frame, which lie at their
-// own times.
+// Activity of very many ranks, one low row each: busy and waiting share per column of time. A frame
+// reads rows within its time budget; the other rows keep the data of an earlier frame, drawn at its own
+// times.
 #pragma once
 
 #include <chrono>
@@ -18,30 +18,30 @@ namespace shardscope::gui {
 namespace ev = shardscope::instrumentation;
 
 struct HeatColumn {
-  float busy = 0, waited = 0;  ///< shares of the column's time, the mean of the ranks; busy: waits included
-  ev::EventKind most{};        ///< what a rank did longest in it
+  float busy = 0, waited = 0;  ///< fractions of the column, mean over the ranks; busy includes waits
+  ev::EventKind most{};        ///< kind of span with the longest time
   std::uint8_t code = 0;
 };
 
 struct HeatRow {
-  TimeRange range{};  ///< that its columns divide evenly
+  TimeRange range{};  ///< divided evenly by the columns
   std::vector<HeatColumn> columns;
 };
 
 class HeatRows {
  public:
-  /// Rows of `range` in `columns` are wanted. `most`: for how long rows are read in this frame; nothing: each
-  /// at once.
+  /// Starts a frame. `most`: time budget for reading rows; nullopt:
+  /// unlimited.
   void begin_frame(std::optional<std::chrono::nanoseconds> most) noexcept;
-  /// The mean of these ranks; more than one are a row of their own, which begins with the first of them.
-  /// Valid until begin_frame().
+  /// Mean over these ranks; several ranks share a row of their own, keyed by the first. Valid until
+  /// begin_frame().
   [[nodiscard]] const HeatRow& of(const store::Store& store, std::span<const std::uint32_t> ranks,
                                   TimeRange range, std::size_t columns);
-  /// Some row was not read again although it is of another range, or events came: the next frames go on.
+  /// Some row is outdated, by range or by events: further frames have to read it.
   [[nodiscard]] bool behind() const noexcept { return behind_; }
 
  private:
-  using Key = std::pair<bool, std::uint32_t>;  ///< of several ranks, the first
+  using Key = std::pair<bool, std::uint32_t>;  ///< whether several ranks, and the first one
   struct Kept {
     HeatRow row;
     std::uint64_t revision = UINT64_MAX, frame = 0;
@@ -53,9 +53,9 @@ class HeatRows {
   std::vector<store::Density> density_;
   std::uint64_t frame_ = 0;
   std::optional<std::chrono::steady_clock::time_point> until_;
-  Key next_;              ///< where the time of a frame was used up,
-  bool stopped_ = false;  ///< of this one;
-  bool waiting_ = false;  ///< of the one before: it is not reached yet in this one
+  Key next_;              ///< row at which the time budget ran out,
+  bool stopped_ = false;  ///< in this frame;
+  bool waiting_ = false;  ///< in the last frame: not reached yet in this one
   bool read_one_ = false, behind_ = false;
 };
 

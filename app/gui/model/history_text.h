@@ -1,4 +1,4 @@
-// What of a long live run is not kept in full (store.h, [Note: eviction]), in the words of the window.
+// The evicted part of a long live run (store.h, [Note: eviction]), as text.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace shardscope::gui {
 
-/// "details from 1.2 h on"; empty while everything is kept.
+/// "details from 1.2 h on"; empty when nothing was evicted.
 [[nodiscard]] std::string details_from(const store::Store& store);
-/// "the last 49,152 steps": what figures and findings are of; empty while they are of every step.
+/// "the last 49,152 steps": the steps that figures and findings cover; empty when they cover all.
 [[nodiscard]] std::string steps_kept(const Session& run);
-/// What became of the rest, for a tool tip.
+/// Explains what is kept of the evicted part, for a tooltip.
 [[nodiscard]] std::string eviction_text(const store::Store& store);
 
 }  // namespace shardscope::gui

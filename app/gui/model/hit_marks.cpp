@@ -36,14 +36,14 @@ std::vector<HitMark> marks_of(const SpanSearch::Lane& lane, const HitMarks::List
   const auto end_of = [&](std::uint32_t hit) { return lane.hits[hit].begin_ns + lane.hits[hit].time_ns; };
   const auto end = list.hits.end();
   auto at = std::ranges::lower_bound(list.hits, scale.range.begin_ns, {}, begin_of);
-  // The one before may reach into the range.
+  // The previous hit may extend into the range.
   if (at != list.hits.begin() && end_of(*(at - 1)) > scale.range.begin_ns) --at;
   while (at != end && begin_of(*at) < scale.range.end_ns) {
     const float x0 = std::max(scale.left, scale.x_of(begin_of(*at)));
     const float x1 = std::min(scale.left + scale.width, std::max(x0 + least, scale.x_of(end_of(*at))));
     out.push_back({x0, x1});
     const auto next = std::ranges::lower_bound(at + 1, end, scale.time_of(x0 + least), {}, begin_of);
-    // Those between lie under the mark; the last of them may be longer than it.
+    // Hits in between are under the mark; the last of them may extend beyond it.
     const bool longer = next - at > 1 && scale.x_of(end_of(*(next - 1))) > x1;
     at = longer ? next - 1 : next;
   }

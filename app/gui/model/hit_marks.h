@@ -1,5 +1,5 @@
-// The hits of a search by lane and depth: from them the marks on a row of the timeline are found by halving,
-// whatever number of hits is in view.
+// Hits of a search by lane and depth, so that the marks on a timeline row are found by binary search for any
+// number of visible hits.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@ namespace shardscope::gui {
 
 class HitMarks {
  public:
-  /// Hits of one depth of a lane, waits apart: none overlaps another.
+  /// Hits at one depth of a lane, waits in a list of their own: hits of a list do not overlap.
   struct List {
     std::uint8_t depth = 0;
     bool wait = false;
-    std::vector<std::uint32_t> hits;  ///< in SpanSearch::Lane::hits, by begin
+    std::vector<std::uint32_t> hits;  ///< indexes into SpanSearch::Lane::hits, in order of begin
   };
   void start(SpanFilter filter);
-  /// Takes in what `search` has found since, for about `time`. False when there was nothing to do.
+  /// Adds new hits of `search`, for about `time`. False when there was nothing to do.
   bool advance(const SpanSearch& search, std::chrono::nanoseconds time);
-  /// Marks of the search's lane with this index.
+  /// Lists of the lane with this index in the search.
   [[nodiscard]] std::span<const List> lists(std::size_t lane) const;
   [[nodiscard]] const SpanFilter& filter() const noexcept { return filter_; }
 
@@ -36,8 +36,8 @@ class HitMarks {
 struct HitMark {
   float x0 = 0, x1 = 0;
 };
-/// Where the hits of a list are on the screen, from left to right, each `least` points wide at least. Hits
-/// that would lie under another's mark have none: there are no more than two for `least` points of the scale.
+/// Screen positions of a list's hits, left to right, at least `least` points wide. A hit that another mark
+/// would cover has none: there are at most two marks per `least` points.
 [[nodiscard]] std::vector<HitMark> marks_of(const SpanSearch::Lane& lane, const HitMarks::List& list,
                                             const TimeScale& scale, float least);
 

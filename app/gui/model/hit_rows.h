@@ -1,5 +1,5 @@
-// The rows of a search that a list shows: the first thousand in an order, picked from millions piece by
-// piece.
+// The rows that a list shows of a search: the first thousand in sort order, selected incrementally from
+// millions.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace shardscope::gui {
 
 enum class HitOrder : std::uint8_t { begin, time, self, rank, step };
 
-/// Hit `hit` of lane `lane` of the search: stays right while it finds more.
+/// Hit `hit` of lane `lane` of the search: stays valid while the search adds hits.
 struct HitRef {
   std::uint32_t lane = 0;
   std::uint32_t hit = 0;
@@ -26,9 +26,9 @@ class HitRows {
   void start(SpanFilter filter, HitOrder order, bool descending);
   /// False when there was nothing to do.
   bool advance(const SpanSearch& search, std::chrono::nanoseconds time);
-  /// Best first; kMost at most.
+  /// In sort order; at most kMost.
   [[nodiscard]] std::vector<HitRef> rows() const;
-  /// Hits that the filter lets through; more than rows() where there are more than kMost.
+  /// Number of hits that pass the filter; may exceed kMost.
   [[nodiscard]] std::size_t accepted() const noexcept { return accepted_; }
   [[nodiscard]] const SpanFilter& filter() const noexcept { return filter_; }
   [[nodiscard]] HitOrder order() const noexcept { return order_; }
@@ -43,21 +43,21 @@ class HitRows {
   SpanFilter filter_;
   HitOrder order_ = HitOrder::begin;
   bool descending_ = false;
-  std::vector<Entry> best_;         ///< a heap, the last in the order on top
-  std::vector<std::size_t> taken_;  ///< of each lane's hits, how many were looked at
+  std::vector<Entry> best_;         ///< a heap with the last in sort order on top
+  std::vector<std::size_t> taken_;  ///< by lane: number of hits processed
   std::size_t accepted_ = 0;
 };
 
 enum class Toward : std::uint8_t { later, earlier };
-/// A hit with its time, by which hits of all lanes are in one order: begin, then lane, then depth.
+/// A hit with its sort key across all lanes: begin, lane, depth.
 struct HitPlace {
   std::int64_t begin_ns = 0;
   HitRef ref;
 };
-/// Nothing where the search has no such hit.
+/// nullopt if the search has no such hit.
 [[nodiscard]] std::optional<HitPlace> place_of(const SpanSearch& search, HitRef ref);
-/// The hit next after `from`, or last before it, of those that the filter lets through. Nothing beyond the
-/// last.
+/// The first hit after `from`, or the last before it, that passes the filter. nullopt if there is
+/// none.
 [[nodiscard]] std::optional<HitPlace> next_hit(const SpanSearch& search, const SpanFilter& filter,
                                                const HitPlace& from, Toward toward);
 

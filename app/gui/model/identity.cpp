@@ -32,11 +32,11 @@ Identity identify(const store::Store& store) {
   const auto& tables = store.tables();
   out.model = tables.model.empty() ? "model" : tables.model;
   if (tables.simulated)
-    out.facts.emplace_back(kSimulated);  // first: the last ones are left out in a narrow window
+    out.facts.emplace_back(kSimulated);  // first, since the last facts are left out in a narrow window
   out.facts.push_back(analysis::partitioning_name(tables));
   out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks") +
                       analysis::copies_text(tables.world, analysis::copy_size(tables)));
-  // Not thrown: a run without a readable configuration is still worth showing.
+  // Not an error: a run without a readable configuration is still shown.
   const nlohmann::json config = analysis::parse_foreign(tables.config_json);
   const bool readable = config.is_object();
   out.facts.push_back(readable ? dtype(config, tables.param_bytes)

@@ -1,4 +1,4 @@
-// What identifies a run, as the few words of the top bar, read from its tables and its configuration.
+// Short description of a run for the top bar, from its tables and its configuration.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shardscope::gui {
 
-/// The fact that must not be overlooked: no rank trained.
+/// Marks a simulated run: no rank trained.
 inline constexpr const char* kSimulated = "simulated";
 
 struct Identity {

@@ -1,4 +1,4 @@
-// The presets of the workspace as trees of splits (assets/layouts.json), and how large each part begins.
+// Workspace presets as trees of splits (assets/layouts.json), and the initial size of each part.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace shardscope::gui {
 
-enum class Axis : std::uint8_t { row, column };  ///< children side by side, or one under the other
+enum class Axis : std::uint8_t { row, column };  ///< children side by side, or stacked
 
 struct LayoutNode {
   std::string view;  ///< leaf: name of the panel; empty for a split
   Axis axis = Axis::row;
-  float weight = 1;     ///< share of the parent's room beside its siblings
+  float weight = 1;     ///< share of the parent's size relative to its siblings
   float smallest = 80;  ///< pixels
   std::vector<LayoutNode> children;
 };
 
 /// Names in the order of the menu: Watch, Step, Memory, Compare, Presentation, Lecture.
 [[nodiscard]] const std::vector<std::string>& layout_names();
-/// Throws std::invalid_argument listing the names.
+/// Throws std::invalid_argument that lists the names.
 [[nodiscard]] LayoutNode preset_layout(std::string_view name);
-/// Type and lanes are this much larger (Presentation, Lecture).
+/// Scale factor for text and lanes (Presentation, Lecture).
 [[nodiscard]] float layout_zoom(std::string_view name) noexcept;
-/// Widths (Axis::row) or heights of a split's children in `room`: by weight, none under its smallest while
-/// there is room; they add up to the room.
+/// Widths (Axis::row) or heights of a split's children: by weight, at least `smallest` where they fit; the
+/// sum is the size of `room`.
 [[nodiscard]] std::vector<float> child_sizes(const LayoutNode& node, const Rect& room);
 
 }  // namespace shardscope::gui

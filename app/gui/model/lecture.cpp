@@ -17,7 +17,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Of a kind, in forward and in backward: what comes after is not in a brief lecture.
+/// Scenes per kind and pass in a brief lecture.
 constexpr std::size_t kOfAKind = 2;
 
 SceneKind kind_of(ActionKind kind) noexcept {
@@ -70,7 +70,7 @@ void add_actions(const store::Store& store, const Lecture& lecture, std::vector<
   }
 }
 
-/// Passes, waits and the optimizer: spans of the compute stream.
+/// Scenes from spans of the compute stream: passes, waits and the optimizer.
 void add_spans(const store::Store& store, const RunIndex& index, const Lecture& lecture,
                std::vector<Scene>& scenes) {
   const std::uint32_t rank = lecture.of.rank;
@@ -98,7 +98,7 @@ void add_spans(const store::Store& store, const RunIndex& index, const Lecture& 
   });
 }
 
-/// Leaves the first ones of each kind and pass.
+/// Keeps the first scenes of each kind and pass. Returns the number removed.
 std::size_t shorten(std::vector<Scene>& scenes) {
   std::array<std::size_t, kSceneKinds> seen{};
   std::vector<Scene> kept;
@@ -114,7 +114,7 @@ std::size_t shorten(std::vector<Scene>& scenes) {
 }  // namespace
 
 double Scene::seconds() const noexcept {
-  // 20 letters a second are read without haste.
+  // Comfortable reading: 20 letters per second.
   const auto letters = static_cast<double>(text.size() + reason.size() + lesson.size());
   return std::clamp(1.0 + letters / 20, 2.0, 20.0);
 }

@@ -1,5 +1,5 @@
-// One step as a lecture: what a rank's scheduler, buckets and optimizer did, one after the other, with the
-// plan's reasons and, where something happens for the first time, what it is. For people who learn ZeRO.
+// One step as a lecture for people who learn ZeRO: the actions of a rank's scheduler, buckets and optimizer
+// in order, with the plan's reasons and, for the first action of each kind, an explanation.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,15 @@ struct Scene {
   SceneKind kind{};
   std::int64_t at_ns = 0;
   std::string text;    ///< what happens: "Prefetch started: h.4.attn.weight (1.77M elements)"
-  std::string reason;  ///< of the plan; may be empty
-  std::string lesson;  ///< what that is; with the first scene of its kind, else empty
+  std::string reason;  ///< from the plan; may be empty
+  std::string lesson;  ///< explanation for the first scene of its kind; else empty
   std::uint32_t param = ev::kNoId, module = ev::kNoId;
-  /// Seconds that it takes to read.
+  /// Reading time in seconds.
   [[nodiscard]] double seconds() const noexcept;
 };
 
 enum class LectureLength : std::uint8_t {
-  brief,  ///< of each kind the first scenes of forward and of backward
+  brief,  ///< per kind the first scenes of forward and backward
   all,
 };
 
@@ -61,27 +61,27 @@ struct LectureQuery {
 struct Lecture {
   LectureQuery of;
   std::int64_t begin_ns = 0, end_ns = 0;  ///< of the step
-  std::vector<Scene> scenes;              ///< by time; the first is the step's begin, the last its end
-  std::size_t left_out = 0;               ///< scenes that are not in a brief one
-  /// Why there is none: another stage, decisions that were not recorded, a step that has not ended. Else
+  std::vector<Scene> scenes;              ///< by time; begins and ends with the step's begin and end
+  std::size_t left_out = 0;               ///< number of scenes omitted from a brief one
+  /// Why there is no lecture: other stage, decisions not recorded, step not completed. Else
   /// empty.
   std::string missing;
-  /// The last scene at or before a time; the first one before all.
+  /// Index of the last scene at or before a time; 0 if there is none.
   [[nodiscard]] std::size_t scene_at(std::int64_t at_ns) const noexcept;
 };
 [[nodiscard]] Lecture lecture_of(const store::Store& store, const RunIndex& index, const LectureQuery& query);
 
-/// Goes through the scenes: each is shown for as long as it takes to read, then the time moves on to the
+/// Plays the scenes: each is shown for its reading time, then the cursor moves to the
 /// next.
 struct LecturePlayer {
-  static constexpr double kMove = 0.7;  ///< seconds at the end of a scene in which the time moves
+  static constexpr double kMove = 0.7;  ///< seconds at the end of a scene during which the cursor moves
   bool playing = false;
   double pace = 1;
   std::size_t scene = 0;
-  double shown_s = 0;  ///< for how long the scene was shown
-  /// `seconds` later. Returns the time that is looked at.
+  double shown_s = 0;  ///< how long the scene has been shown
+  /// Advances by `seconds`. Returns the cursor time.
   std::int64_t advance(const Lecture& lecture, double seconds);
-  /// Shows a scene from its begin.
+  /// Restarts at a scene. Returns the cursor time.
   std::int64_t go_to(const Lecture& lecture, std::size_t which);
 };
 

@@ -1,4 +1,4 @@
-// What is explained where something happens for the first time in a lecture.
+// Explanations for the first scene of each kind in a lecture.
 #include "app/gui/model/lecture_words.h"
 
 #include <cstddef>
@@ -7,13 +7,13 @@ namespace shardscope::gui {
 
 namespace {
 
-/// Of those that share one copy.
+/// The ranks that share one copy of the model.
 std::string ranks_text(std::uint32_t ranks) {
   if (ranks == 0) return "the ranks that share one copy of the model";
   return "the " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
 }
 
-/// Of FSDP2 where it does otherwise than ZeRO; empty: what is said of ZeRO holds.
+/// The explanation for FSDP2 where it differs from ZeRO; empty: ZeRO's applies.
 std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
   switch (kind) {
     case SceneKind::step:

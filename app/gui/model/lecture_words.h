@@ -1,4 +1,4 @@
-// The words and colours of a lecture's scenes.
+// Texts and colours of a lecture's scenes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscope::gui {
 
-/// What it is, in two sentences; empty for what is explained by its own text. `ranks`:
+/// The explanation of a kind, two sentences; empty for self-explanatory ones. `ranks`:
 /// analysis::shard_ranks().
 [[nodiscard]] std::string lesson_of(SceneKind kind, std::uint32_t ranks,
                                     store::Framework framework = store::Framework::zero);

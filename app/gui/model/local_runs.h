@@ -1,4 +1,4 @@
-// Runs that go on here, as a list on the screen has them.
+// Live runs on this machine, as a list for the screen.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace shardscope::gui {
 
 using collector::LocalRun;
 
-/// collector::local_runs(), looked for anew once a second.
+/// collector::local_runs(), refreshed once per second.
 class LocalRuns {
  public:
   [[nodiscard]] const std::vector<LocalRun>& at(double seconds);

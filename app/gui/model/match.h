@@ -1,12 +1,12 @@
-// Whether a name is what was typed.
+// Matching of names against typed words.
 #pragma once
 
 #include <string_view>
 
 namespace shardscope::gui {
 
-/// Every word of `typed` is in `name`, whatever the case of ASCII letters: "attn 3" finds "h.3.attn". Nothing
-/// typed matches everything.
+/// Whether `name` contains every word of `typed`, ignoring ASCII case: "attn 3" matches "h.3.attn". Empty
+/// input matches everything.
 [[nodiscard]] bool matches(std::string_view name, std::string_view typed) noexcept;
 
 }  // namespace shardscope::gui

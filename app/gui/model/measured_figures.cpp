@@ -11,11 +11,11 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr std::size_t kKept = 4;  ///< steps: those that the two ends lie in, and those they came from
+constexpr std::size_t kKept = 4;  ///< steps cut by the two ends, now and before the last move
 
 using ev::StreamId;
 
-/// Of the lanes that the partition of time reads.
+/// Number of spans on the lanes that the time partition reads.
 std::uint64_t spans_of(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                        std::int64_t end_ns) {
   std::uint64_t sum = 0;
@@ -29,7 +29,7 @@ std::uint64_t spans_of(const store::Store& store, std::uint32_t rank, std::int64
   return sum;
 }
 
-/// What of it lies in [begin, end).
+/// The time partition of the part in [begin, end).
 analysis::TimePartition part_of(const analysis::RankActivity& whole, std::int64_t begin_ns,
                                 std::int64_t end_ns) {
   analysis::RankActivity part;
@@ -41,7 +41,7 @@ analysis::TimePartition part_of(const analysis::RankActivity& whole, std::int64_
                          &analysis::RankActivity::comm, &analysis::RankActivity::copy})
     part.*set = (whole.*set).clip(begin_ns, end_ns);
   analysis::TimePartition out = analysis::partition_of(part);
-  // A part in which the rank did not compute, of a step in which it did.
+  // The rank did not compute in this part, but in the rest of the step.
   if (whole.known && !out.known()) {
     const analysis::IntervalSet elsewhere = part.paused.unite(part.checkpoint).unite(part.missing);
     out.unrecorded_ns = part.missing.length();
@@ -110,7 +110,7 @@ std::optional<std::uint32_t> rank_of_figures(const AppState& app) {
 const analysis::RankActivity* MeasuredFigures::activity(const AppState& app, std::uint32_t rank,
                                                         std::int64_t begin_ns, std::int64_t end_ns) {
   const store::Store& store = app.store();
-  // A live run goes on elsewhere; what it adds to a step that has ended is not looked for again.
+  // A live run's later events do not change a completed step.
   const bool over = !app.run->live() || end_ns < store.end_ns();
   const std::uint64_t revision = over ? 0 : store.revision();
   for (auto one = read_.begin(); one != read_.end(); ++one) {
@@ -140,7 +140,7 @@ std::optional<RangeFigures> MeasuredFigures::of(const AppState& app, const TimeR
   RangeFigures out;
   out.rank = *rank;
   const auto steps = app.store().steps();
-  // What lies before the first step, or where there are none, is a stretch of its own.
+  // Time before the first step, or all time without steps, is read as a separate window.
   const auto cut = [&](std::int64_t window_begin, std::int64_t window_end) {
     const std::int64_t from = std::max(window_begin, range.begin_ns);
     const std::int64_t to = std::min(window_end, range.end_ns);

@@ -1,4 +1,4 @@
-// Messages of a run as rows of a table.
+// Messages of a run as table rows.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 
 namespace shardscope::gui {
 
-/// Who said it: a rank, the collector or the run as a whole, or a viewer that commanded the run.
+/// Sender: a rank, the collector or the run as a whole, or a viewer that sent a command.
 enum class MessageSource : std::uint8_t { all, ranks, run, commands };
 struct MessageFilter {
-  std::string words;  ///< upper and lower case being the same
+  std::string words;  ///< case is ignored
   instrumentation::Severity least{};
   MessageSource source = MessageSource::all;
   std::optional<std::uint32_t> rank;
   friend bool operator==(const MessageFilter&, const MessageFilter&) = default;
 };
-/// Indices of those that pass all of it.
+/// Indices of the messages that pass the filter.
 [[nodiscard]] std::vector<std::size_t> matching_messages(std::span<const store::Message> messages,
                                                          const MessageFilter& filter);
-/// Indices of those that are at least so severe and hold the words, upper and lower case being the same.
+/// Indices of the messages with at least this severity that contain the words, ignoring case.
 [[nodiscard]] std::vector<std::size_t> matching_messages(std::span<const store::Message> messages,
                                                          std::string_view words,
                                                          instrumentation::Severity least);

@@ -1,4 +1,4 @@
-// Details of a module: what it has, and how it ran in a step.
+// Details of a module: static facts, and its times in a step.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostParams = 64;
 
-/// Its own parameters, then those of the modules in it; one that two modules share once.
+/// Own parameters, then those of nested modules; shared parameters once.
 std::vector<std::uint32_t> params_of(const ev::RunTables& tables, std::uint32_t module) {
   std::vector<std::uint32_t> out;
   std::vector<bool> taken(tables.params.size(), false);
@@ -24,7 +24,7 @@ std::vector<std::uint32_t> params_of(const ev::RunTables& tables, std::uint32_t 
     }
   };
   const auto lies_in = [&](std::uint32_t inner) {
-    // Ends also where a damaged table goes round in a circle.
+    // Bounded, as the parents in a damaged table may form a cycle.
     for (std::size_t up = 0; up < tables.modules.size() && inner < tables.modules.size(); ++up) {
       inner = tables.modules[inner].parent;
       if (inner == module) return true;

@@ -1,4 +1,4 @@
-// How long a module ran in a step, by pass: for a module that was chosen by its name, of which no span is.
+// Time of a module in a step, by pass: for a module that was selected by name, without a span.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct ModuleInStep {
     friend bool operator==(const Pass&, const Pass&) = default;
   };
   std::uint32_t step = 0;
-  std::vector<Pass> passes;  ///< in the order in which they begin
+  std::vector<Pass> passes;  ///< in order of begin
 };
-/// Of the step whose figures are shown at `at_ns` (measured_step_of()); nothing where there is none.
+/// For the step whose figures are shown at `at_ns` (measured_step_of()); nullopt without one.
 [[nodiscard]] std::optional<ModuleInStep> module_in_step(const store::Store& store, std::uint32_t rank,
                                                          std::uint32_t module, std::int64_t at_ns);
 
-/// Of one module, computed anew when it is another, at another step, or the store has changed.
+/// module_in_step() cached for one module, step and store revision.
 class ModuleInStepCache {
  public:
   const std::optional<ModuleInStep>& of(const store::Store& store, std::uint32_t rank, std::uint32_t module,

@@ -18,7 +18,7 @@ std::vector<MomentMark> moment_marks(std::span<const store::Moment> moments, con
   const float left = scale.left, right = scale.left + scale.width;
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const store::Moment& moment = moments[i];
-    // Also at the end of what is shown: the moments that end a run are there.
+    // Includes the end of the range, where the moment that ends a run is.
     const bool shown = moment.at_ns >= scale.range.begin_ns && moment.at_ns <= scale.range.end_ns;
     if (!shown && (moment.begin_ns >= scale.range.end_ns || moment.end_ns <= scale.range.begin_ns)) continue;
     const float x = std::clamp(scale.x_of(moment.at_ns), left, right);
@@ -53,8 +53,8 @@ std::string tip_of(std::span<const store::Moment> moments, const MomentMark& mar
 void go_to_moment(AppState& app, const store::Moment& moment) {
   app.follow = false;
   const std::int64_t end = app.store().end_ns();
-  // What is kept may lie after the last event, as of a run that hangs: as long a time before its end is
-  // shown.
+  // The kept range may begin after the last event, for example of a run that hangs: show the same length
+  // before the run's end.
   const std::int64_t to = std::min(moment.end_ns, end);
   const std::int64_t from = moment.begin_ns < to ? moment.begin_ns : to - (moment.end_ns - moment.begin_ns);
   app.time.set({std::max<std::int64_t>(0, from), to}, end);

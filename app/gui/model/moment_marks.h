@@ -1,5 +1,5 @@
-// The moments around which a recording with limits kept everything: where they are on the ruler, what is said
-// of each, and the way there.
+// Moments around which a recording with limits kept all events: their marks on the ruler, tooltips and
+// navigation.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ namespace shardscope::gui {
 
 struct AppState;
 
-/// Of one moment, or of several whose marks would touch. In points, within the scale.
+/// Mark of one moment, or of several whose marks would touch. Positions in points, within the scale.
 struct MomentMark {
-  float x = 0;                       ///< of the first that is in view
-  float kept_from = 0, kept_to = 0;  ///< what is kept around them
-  bool shown = false;                ///< the moment itself is in view; else only what is kept around it
+  float x = 0;                       ///< of the first visible moment
+  float kept_from = 0, kept_to = 0;  ///< range kept around them
+  bool shown = false;                ///< the moment itself is visible, not only its kept range
   std::vector<std::size_t> moments;
 };
-/// From left to right. `moments`: by time.
+/// In order from left to right. `moments` must be sorted by time.
 [[nodiscard]] std::vector<MomentMark> moment_marks(std::span<const store::Moment> moments,
                                                    const TimeScale& scale);
-/// "slow_step at 8.27 s (step 5457): step 5457 took ...", and what is kept of the run around it.
+/// "slow_step at 8.27 s (step 5457): step 5457 took ...", and the range kept around it.
 [[nodiscard]] std::string tip_of(const store::Moment& moment);
-/// The same of each, a line for the first ones.
+/// One line per moment, for the first few.
 [[nodiscard]] std::string tip_of(std::span<const store::Moment> moments, const MomentMark& mark);
-/// All that is kept around it is in view, the cursor at the moment, and its rank is shown where it is of one.
+/// Shows the kept range, with the cursor at the moment, and the moment's rank if it has one.
 void go_to_moment(AppState& app, const store::Moment& moment);
 
 }  // namespace shardscope::gui

@@ -11,17 +11,17 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// A component of it is a number: it lies in a list of blocks.
+/// Whether a component is a number: the path is in a list of blocks.
 bool in_list(std::string_view path) {
   for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1))
     if (dot + 1 < path.size() && is_digit(path[dot + 1])) return true;
   return false;
 }
 
-/// With its dot; empty: the paths have no model's name in front.
+/// The common prefix with its dot; empty: the paths have no model's name.
 std::string_view model_of(const std::vector<instrumentation::ModuleInfo>& modules) {
   std::string_view model;
-  std::set<std::string_view> beside;  // paths of one component
+  std::set<std::string_view> beside;  // modules with a single component
   bool lists = false;
   for (const instrumentation::ModuleInfo& module : modules) {
     const std::string_view path = module.path;
@@ -37,8 +37,8 @@ std::string_view model_of(const std::vector<instrumentation::ModuleInfo>& module
   }
   if (model.empty()) return {};
   beside.erase(model.substr(0, model.size() - 1));
-  // A model under its head ("transformer", "lm_head") holds the list of blocks. What holds none is a layer
-  // like those beside it ("attn", "fc").
+  // A model beside its head ("transformer", "lm_head") contains the list of blocks. Without a list it is a
+  // layer like the others ("attn", "fc").
   if (!beside.empty() && !lists) return {};
   const bool twice = std::ranges::any_of(modules, [&](const instrumentation::ModuleInfo& module) {
     return module.path.starts_with(model) &&

@@ -1,4 +1,4 @@
-// Names of modules and parameters without what all of a model's begin with.
+// Names of modules and parameters without the prefix that all names of a model share.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@
 
 namespace shardscope::gui {
 
-/// Of one store, decided once from all of its modules: names that differ stay different.
+/// Computed from all modules of one store, so that different names stay different.
 class NameCells {
  public:
   explicit NameCells(const store::Store& store);
-  /// Without the model's own name in front: a part of `name`.
+  /// Removes the model's own name; returns a part of `name`.
   [[nodiscard]] std::string_view without_model(std::string_view name) const;
-  /// The same, whole under the pointer.
+  /// A table cell with the short name, and the full one as tooltip.
   [[nodiscard]] Cell cell(const std::string& name) const;
 
  private:
-  /// With its dot: the part that every path begins with, but for heads beside it; empty: there is none.
+  /// With its dot: the first component of every path but those of heads beside the model; empty: none.
   std::string model_;
 };
 
-/// The name where it fits, else its end: "…1.self_attn.in_proj_weight". Components go from the front, because
-/// what tells a list's names apart stands at the end; the last one is left to be cut by who draws it. `fits`
-/// says whether a text has room.
+/// The name if it fits, else its end: "…1.self_attn.in_proj_weight". Removes leading components, since the
+/// names of a list differ at the end; the last component is kept and left to the caller to clip. `fits`
+/// returns whether a text fits.
 [[nodiscard]] std::string end_of_name(std::string_view name,
                                       const std::function<bool(std::string_view)>& fits);
 
-/// NameCells, kept while the run's tables stay.
+/// NameCells, cached while the run's tables are unchanged.
 class KeptNameCells {
  public:
   /// `run`: Session::number().

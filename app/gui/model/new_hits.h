@@ -1,4 +1,4 @@
-// Takes in what a search has found since, piece by piece: what figures, rows and marks of the hits share.
+// Processes new hits of a search in pieces: shared by the statistics, rows and marks of the hits.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace shardscope::gui {
 
 struct Taken {
   bool any = false;
-  bool all = true;  ///< nothing that is settled is left
+  bool all = true;  ///< no settled hit is left
 };
 
-/// Calls take(lane's index, lane, hit's index) for each settled hit not taken yet, until the clock says
-/// `until`; one piece at least. `taken`: how many of each lane were, kept by the caller.
+/// Calls take(lane index, lane, hit index) for each settled hit that is new, until time `until`; at least one
+/// piece. `taken`: number of processed hits by lane, kept by the caller.
 template <typename Take>
 Taken for_each_new_hit(const SpanSearch& search, std::vector<std::size_t>& taken,
                        std::chrono::steady_clock::time_point until, Take&& take) {
-  constexpr std::size_t kPiece = 2048;  // between two looks at the clock
+  constexpr std::size_t kPiece = 2048;  // hits between two checks of the clock
   const auto lanes = search.lanes();
   taken.resize(lanes.size());
   Taken out;

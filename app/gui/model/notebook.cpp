@@ -16,7 +16,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kTouching = 10;  ///< flags nearer than this are one
+constexpr float kTouching = 10;  ///< flags closer than this are merged
 
 std::string new_id() {
   std::random_device random;
@@ -30,7 +30,7 @@ void sort(std::vector<Note>& notes) {
                     [](const Note& note) { return std::tie(note.begin_ns, note.end_ns, note.id); });
 }
 
-/// A name beside `path` that nothing has. Returns why it could not be moved there, or nothing.
+/// Renames `path` to an unused name beside it. Returns an error message, empty on success.
 std::string set_aside(const std::string& path, std::string& kept_as) {
   std::error_code error;
   for (int i = 1; i < 1000; ++i) {
@@ -73,7 +73,7 @@ void Notebook::show(const Session& run) {
 
 namespace {
 
-/// False where there are too many.
+/// False if the limit is reached.
 bool apply(std::vector<Note>& notes, const std::string& id, const std::optional<Note>& to) {
   const auto same = std::ranges::find(notes, id, &Note::id);
   if (!to) {
@@ -135,12 +135,12 @@ std::string Notebook::save() {
       said = std::string("Not saved, and gone with this window: ") + failed.what();
     }
   }
-  if (!unsaved_.empty()) {  // what this window has is shown, and goes with it
+  if (!unsaved_.empty()) {  // still shown, but lost when the window closes
     for (const auto& [id, to] : unsaved_) (void)apply(notes_, id, to);
     sort(notes_);
     return said;
   }
-  if (too_many != 0)  // another window has noted as well
+  if (too_many != 0)  // another window has added notes
     return std::to_string(too_many) + " not noted: there are " + std::to_string(exporter::kMostNotes) +
            " notes already";
   return said;
@@ -178,7 +178,7 @@ void go_to_note(AppState& app, const Note& note) {
     app.measured = TimeRange{note.begin_ns, note.end_ns};
     app.follow = false;
     app.cursor_ns = note.begin_ns;
-    constexpr std::int64_t kSeen = 100;  // of what is shown: a range shorter than that is zoomed to
+    constexpr std::int64_t kSeen = 100;  // of the visible range: a shorter note is zoomed to
     const std::int64_t margin = (note.end_ns - note.begin_ns) / 2 + 1;
     if (app.time.range().length() / kSeen > note.end_ns - note.begin_ns)
       app.time.set({note.begin_ns - margin, note.end_ns + margin}, app.store().end_ns());

@@ -1,4 +1,4 @@
-// The user's notes on the run that is shown: kept beside its recording, written at each change.
+// The user's notes on the current run: stored beside its recording, written at each change.
 #pragma once
 
 #include <array>
@@ -23,52 +23,52 @@ using exporter::Note;
 
 class Notebook {
  public:
-  /// Once a frame: reads the notes of another run when one is shown. Those of a live run have no file.
+  /// Call once per frame: reads the notes when another run is shown. Notes on a live run have no file.
   void show(const Session& run);
-  /// The next show() reads anew, also of the same recording.
+  /// Makes the next show() read the notes again, also for the same recording.
   void forget() noexcept { run_ = 0; }
-  [[nodiscard]] std::span<const Note> notes() const noexcept { return notes_; }  ///< by begin
-  /// Why notes were not read, or not saved; empty: all is well.
+  [[nodiscard]] std::span<const Note> notes() const noexcept { return notes_; }  ///< in order of begin
+  /// Why notes were not read or not saved; empty: no error.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
   [[nodiscard]] bool has_file() const noexcept { return !path_.empty(); }
-  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }  ///< grows when a note changes
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }  ///< incremented by every change
 
-  /// Each reads the file again before it writes, so that what another window wrote stays, and writes what
-  /// could not be saved before as well. A file that cannot be read is set aside under another name first, and
-  /// problem() names it; while it cannot be set aside nothing is written.
-  /// `note.id` empty: a new one.
+  /// Each change rereads the file before writing, so that notes of another window are kept, and also writes
+  /// changes that could not be saved before. An unreadable file is first renamed, and problem() names it;
+  /// nothing is written while it cannot be renamed.
+  /// An empty `note.id` adds a new note.
   void put(Note note);
   void remove(std::string id);
-  /// The one that was removed last comes back.
+  /// Restores the last removed note.
   void restore();
   [[nodiscard]] bool can_restore() const noexcept { return removed_.has_value(); }
   [[nodiscard]] const Note* find(std::string_view id) const;
 
  private:
-  /// What this window did that its file has not got yet, by id; nothing: removed.
+  /// Changes of this window that are not in the file yet, by id; nullopt: removed.
   using Changes = std::map<std::string, std::optional<Note>>;
   void change(const std::string& id, const std::optional<Note>& to);
-  /// Reads, changes and writes the file. Returns what there is to say.
+  /// Rereads the file, applies the changes and writes it. Returns the message for problem().
   std::string save();
-  std::uint64_t run_ = 0;  ///< Session::number(); 0: none was shown
-  bool foreign_ = false;   ///< the file is none that can be read, and could not be set aside
+  std::uint64_t run_ = 0;  ///< Session::number(); 0: none yet
+  bool foreign_ = false;   ///< the file is unreadable and could not be renamed
   Changes unsaved_;
   std::string source_, path_, run_id_, problem_;
-  std::vector<Note> notes_;  ///< of the file, with what is unsaved
+  std::vector<Note> notes_;  ///< those of the file with the unsaved changes
   std::optional<Note> removed_;
   std::uint64_t version_ = 0;
 };
 
-/// What a new note would be of: the measured range, else "now"; with the rank of the selection.
+/// Initial values of a new note: the measured range, or else the cursor; and the rank of the selection.
 [[nodiscard]] Note note_here(const AppState& app);
-/// Shows its time, or measures its range again.
+/// Shows the note's time, or measures its range again.
 void go_to_note(AppState& app, const Note& note);
-/// The note that begins next after "now", or last before it. Null beyond the last.
+/// The note that begins next after the cursor, or last before it; null without one.
 [[nodiscard]] const Note* note_beside(const AppState& app, bool later);
 
-/// Columns: time, length, step, rank, note. One row a note, in their order.
+/// Columns: time, length, step, rank, note. One row per note, in the same order.
 [[nodiscard]] Table note_table(const AppState& app);
-/// The same, made when a note or a step is another.
+/// note_table(), cached until a note or a step changes.
 class NoteTable {
  public:
   [[nodiscard]] const Table& of(const AppState& app);
@@ -78,13 +78,13 @@ class NoteTable {
   Table table_;
 };
 
-/// A mark on the times above the lanes: of one note, or of several whose marks would touch.
+/// A mark above the lanes: one note, or several whose marks would touch.
 struct NoteFlag {
-  float x0 = 0, x1 = 0;  ///< a range's ends, within the scale; of a time the same
+  float x0 = 0, x1 = 0;  ///< ends of the range, within the scale; equal for a time
   std::vector<std::size_t> notes;
 };
 [[nodiscard]] std::vector<NoteFlag> note_flags(std::span<const Note> notes, const TimeScale& scale);
-/// "decoder stalls here", "2 notes: ...": for under the pointer.
+/// "decoder stalls here", "2 notes: ...": the tooltip.
 [[nodiscard]] std::string flag_text(const store::Store& store, std::span<const Note> notes,
                                     const NoteFlag& flag);
 

@@ -13,10 +13,10 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::string_view kLine = "RankOrder=";
-constexpr std::string_view kShown = "own", kAside = "aside";  // another order was shown when it was kept
-constexpr std::string_view kUngrouped = "-ungrouped";         // behind either: own_ungrouped
+constexpr std::string_view kShown = "own", kAside = "aside";  // aside: another order was shown
+constexpr std::string_view kUngrouped = "-ungrouped";         // suffix of either: own_ungrouped
 
-/// The group that a rank stands in, and its place there; null: it is not shown.
+/// The group of a rank and its index there; null: not shown.
 struct InGroup {
   const RankGroup* group = nullptr;
   std::size_t at = 0;
@@ -29,14 +29,14 @@ InGroup find_rank(const std::vector<RankGroup>& groups, std::uint32_t rank) {
   return {};
 }
 
-/// The part of `line` before the next tab, which is taken off it.
+/// Removes and returns the part of `line` before the next tab.
 std::string_view take_field(std::string_view& line) {
   const std::string_view field = line.substr(0, line.find('\t'));
   line.remove_prefix(std::min(field.size() + 1, line.size()));
   return field;
 }
 
-/// "3,1,0"; empty when it is no such list, or names a rank twice.
+/// Parses "3,1,0"; empty if invalid or if a rank occurs twice.
 std::vector<std::uint32_t> numbers_of(std::string_view text) {
   std::vector<std::uint32_t> out;
   while (!text.empty()) {
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> own_order_of(const AppState& app) {
   out.reserve(left.size());
   for (const std::uint32_t rank : app.timeline.own_order) {
     const auto at = std::ranges::lower_bound(left, rank);
-    if (at == left.end() || *at != rank) continue;  // of the run before, on more ranks
+    if (at == left.end() || *at != rank) continue;  // saved for a run with more ranks
     const auto index = static_cast<std::size_t>(at - left.begin());
     if (taken[index]) continue;
     taken[index] = true;
@@ -85,12 +85,12 @@ void order_within_groups(const store::Store& store, TimelineOptions& options) {
 }
 
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
-  arrange_ranks(app);  // the timeline does so only while it is drawn
+  arrange_ranks(app);  // the timeline calls it only while it is drawn
   TimelineOptions& options = app.timeline;
   const std::vector<RankGroup> shown = shown_groups(app.store(), options);
   const auto [group, at] = find_rank(shown, rank);
   if (group == nullptr || gap > group->ranks.size() || gap == at || gap == at + 1) return false;
-  // An own order stays what it is in all groups, also in those that are not shown.
+  // An own order is kept for all groups, also for hidden ranks.
   std::vector<std::uint32_t> order;
   if (options.order == RankOrder::own) {
     order = own_order_of(app);
@@ -99,11 +99,11 @@ bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
       order.insert(order.end(), one.ranks.begin(), one.ranks.end());
   }
   std::erase(order, rank);
-  // Beside a rank that is shown, whatever hidden ones lie between.
+  // Insert beside a visible rank, whatever hidden ranks are in between.
   const bool last = gap == group->ranks.size();
   const std::uint32_t beside = group->ranks[last ? gap - 1 : gap];
   order.insert(std::ranges::find(order, beside) + (last ? 1 : 0), rank);
-  // Sorted by a figure they stood in no groups, which by number they do again.
+  // An order by a figure has no groups; an order by number has them.
   if (options.order != RankOrder::own) options.own_ungrouped = !options.ranks.empty();
   options.order = RankOrder::own;
   options.own_order = std::move(order);
@@ -139,8 +139,8 @@ std::string move_rank(AppState& app, std::uint32_t rank, int places) {
 
 float drag_scroll(float y, float top, float bottom, double seconds) {
   constexpr float kLeast = 240, kMost = 2400;  // px/s
-  constexpr float kFaster = 12;                // px/s for each px beyond
-  constexpr double kFrame = 0.1;               // s at most: frames are rare before the rows begin to move
+  constexpr float kFaster = 12;                // px/s per px of distance
+  constexpr double kFrame = 0.1;               // upper limit in s: frames may be rare before scrolling begins
   const float beyond = y < top ? y - top : std::max(0.0F, y - bottom);
   if (beyond == 0) return 0;
   const float pace = std::min(kLeast + kFaster * std::fabs(beyond), kMost);
@@ -177,7 +177,7 @@ const RankArrangement* KeptOrders::of(const std::string& source) const {
 
 void KeptOrders::put(const std::string& source, const RankArrangement& ranks) {
   std::erase_if(orders_, [&](const auto& one) { return one.first == source; });
-  // A settings file is made of lines, and tabs end a field.
+  // The settings file separates entries by lines and fields by tabs.
   if (ranks.own_order.empty() || (source + ranks.grouping).find_first_of("\n\r\t") != std::string::npos)
     return;
   orders_.emplace(orders_.begin(), source, ranks);
@@ -225,7 +225,7 @@ bool KeptOrders::follow(AppState& app) {
   }
   const RankArrangement now = arrangement_of(app.timeline);
   if (now == last_) return false;
-  // To go back to before the first move forgets what was made since, never what an earlier window kept.
+  // Undoing the first move deletes what was saved since, but never an order saved by an earlier window.
   const bool changes = !now.own_order.empty() || (!had_order_ && !last_.own_order.empty());
   if (changes) put(kept_as(*app.run), now);
   last_ = now;

@@ -1,4 +1,4 @@
-// The user's own order of the timeline's ranks: dragged or moved by keys, and kept from window to window.
+// The user's own order of ranks in the timeline: made by dragging or keys, saved in the settings.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@ namespace shardscope::gui {
 struct AppState;
 class Session;
 
-/// All ranks of the run in the user's order; those that came later stand last, by number.
+/// All ranks of the run in the user's order, then the ranks missing in it by number.
 [[nodiscard]] std::vector<std::uint32_t> own_order_of(const AppState& app);
-/// For arrange_ranks(): orders the ranks of each group by TimelineOptions::ranks, which it empties. Where
-/// TimelineOptions::groups is empty, in the groups that the ranks have by number.
+/// For arrange_ranks(): orders the ranks of each group by TimelineOptions::ranks, which it empties. Empty
+/// TimelineOptions::groups are first filled with the groups that apply to the order by number.
 void order_within_groups(const store::Store& store, TimelineOptions& options);
 
-/// Puts a rank into a gap among the ranks of its group that are shown: 0 is above the first. What was sorted
-/// becomes the user's order. A rank stays in its group: its node is a fact. False: it is there already.
+/// Moves a rank into a gap between the visible ranks of its group; gap 0 is above the first. Turns a sorted
+/// order into the user's own. A rank cannot leave its group. False: the rank is already there.
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap);
-/// By this many places down, or up where it is less than 0; to the first or last where there are fewer.
+/// Moves a rank by `places`, down if positive; stops at the first or last place of its group.
 bool shift_rank(AppState& app, std::uint32_t rank, int places);
-/// The same on the user's behalf: its group is opened and the timeline scrolls to it. Returns why it stays
-/// where it is; empty: it has moved.
+/// shift_rank() as a user command: also expands its group and scrolls to it. Returns why the rank did not
+/// move; empty if it did.
 [[nodiscard]] std::string move_rank(AppState& app, std::uint32_t rank, int places);
 
-/// How many px the rows scroll in `seconds` while a rank is dragged at `y`, above or below the room from
-/// `top` to `bottom`: less than 0 is up, and the further out the faster.
+/// Pixels to scroll in `seconds` while a rank is dragged at `y` outside of [`top`, `bottom`]: negative is up,
+/// and faster with the distance.
 [[nodiscard]] float drag_scroll(float y, float top, float bottom, double seconds);
-/// Where a rank that is dragged to `y` of the rows would be dropped; nothing where it is not shown.
+/// Where a rank dragged to `y` of the rows would be dropped; nullopt where the rank is not shown.
 struct RankDrop {
   std::size_t gap = 0;
   float y = 0;  ///< of the gap, from the top of all rows
@@ -43,32 +43,32 @@ struct RankDrop {
 [[nodiscard]] std::optional<RankDrop> drop_at(const store::Store& store, const TimelineOptions& options,
                                               const TimelineRows& rows, std::uint32_t rank, float y);
 
-/// Orders that were made, by the run's file or endpoint, newest first: lines of the settings file.
+/// Saved orders by the run's file or endpoint, newest first: lines of the settings file.
 class KeptOrders {
  public:
   static constexpr std::size_t kMost = 12;
-  /// Null: none was made of it.
+  /// Null if there is none.
   [[nodiscard]] const RankArrangement* of(const std::string& source) const;
-  /// One without an order of the user's own is not kept.
+  /// Without an own order the entry is removed.
   void put(const std::string& source, const RankArrangement& ranks);
   [[nodiscard]] std::vector<std::string> lines() const;
-  /// A line that is none of these is passed over.
+  /// Ignores lines of other kinds.
   void take_line(std::string_view line);
 
-  /// At a frame's begin: another run is shown with the order that was made of it, and a new order is kept.
-  /// True: lines() have changed.
+  /// Call at the begin of a frame: applies the saved order to a new run, and saves a changed order. True:
+  /// lines() have changed.
   bool follow(AppState& app);
-  /// At its end: takes what is looked at into AppState::history. Not in a frame that changed the run: the new
-  /// one has neither its order nor its range of time yet, so that this is no place of the user's.
+  /// Call at the end of a frame: adds the current place to AppState::history. Skipped in a frame that changed
+  /// the run, which has neither its order nor its time range yet.
   void note_place(AppState& app, double seconds) const;
 
  private:
   std::vector<std::pair<std::string, RankArrangement>> orders_;
-  std::uint64_t run_ = 0;   ///< Session::number() that the two below are of
-  bool had_order_ = false;  ///< it was shown with an order that was kept before
+  std::uint64_t run_ = 0;   ///< Session::number() of the two members below
+  bool had_order_ = false;  ///< the run was opened with a saved order
   RankArrangement last_;
 };
-/// What an order is kept under: the recording's path from the root, or the endpoint.
+/// Key of a saved order: the absolute path of the recording, or the endpoint.
 [[nodiscard]] std::string kept_as(const Session& run);
 
 }  // namespace shardscope::gui

@@ -1,5 +1,5 @@
-// Whose the elements of a parameter are, for the partition map: neighbours of one colour as one band, found
-// once for each parameter. And the blocks of the model, numbered.
+// Owners of a parameter's elements, for the partition map: adjacent elements of one colour form a band,
+// computed once per parameter. And the blocks of the model, numbered.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace shardscope::gui {
 
-/// Owners that have a colour of their own. With more ranks the colour runs along a scale by the rank's
-/// number: so many colours cannot be distinguished, and a scale says about which rank it is.
+/// Number of owners with a colour of their own. In a larger world colours follow a scale by rank number: more
+/// colours could not be distinguished, and a scale still shows the rank approximately.
 inline constexpr std::uint32_t kOwnColours = 16;
 inline constexpr std::uint32_t kScaleColours = 32;
-/// Colours that a world of so many ranks has.
+/// Number of colours used for a world of this size.
 [[nodiscard]] std::uint32_t owner_colours(std::uint32_t world) noexcept;
-/// Of these, a rank's.
+/// Colour of a rank, below owner_colours(world).
 [[nodiscard]] std::uint32_t owner_colour(std::uint32_t rank, std::uint32_t world) noexcept;
 
 struct OwnerBand {
@@ -31,8 +31,8 @@ struct OwnerBand {
 
 class OwnerBands {
  public:
-  /// Of the parameter as `rank` has it: its copy of the model is partitioned among ranks of its own. By
-  /// element. `run`: Session::number().
+  /// Bands of the parameter within the copy of the model that `rank` belongs to (each copy is partitioned
+  /// among its own ranks), in order of element. `run`: Session::number().
   [[nodiscard]] const std::vector<OwnerBand>& of(std::uint64_t run, const store::Store& store,
                                                  const ElementAxis& elements, std::uint32_t rank,
                                                  std::uint32_t param);
@@ -44,11 +44,11 @@ class OwnerBands {
   };
   Copy& copy_of(const store::Store& store, std::uint32_t rank);
   TablesKey key_;
-  std::unordered_map<std::uint32_t, std::uint32_t> first_;  ///< rank of the copy, by rank
-  std::unordered_map<std::uint32_t, Copy> copies_;          ///< by its first rank
+  std::unordered_map<std::uint32_t, std::uint32_t> first_;  ///< first rank of the copy, by rank
+  std::unordered_map<std::uint32_t, Copy> copies_;          ///< by first rank
 };
 
-/// Blocks (block_name.h) in order of the model.
+/// Blocks (block_name.h) in model order.
 class Blocks {
  public:
   void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()

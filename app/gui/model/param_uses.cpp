@@ -11,7 +11,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Ranks whose events of the step are read in one frame.
+/// Ranks read per frame.
 constexpr int kRanksAFrame = 2;
 
 }  // namespace
@@ -20,7 +20,7 @@ ParamUseAt param_use(const analysis::HeldLong& held, const ev::RunTables& tables
                      const store::ParamState& state, std::int64_t at_ns) {
   if (static_cast<plan::ParamStatus>(ev::status_of(state.status)) != plan::ParamStatus::available) return {};
   if (tables.params[param].persistent) return {.use = ParamUse::persistent};
-  // By parameter, then time: the last one of it that has begun.
+  // Ordered by parameter, then time: the parameter's last stretch that has begun.
   const auto after = std::ranges::upper_bound(
       held.stretches, std::pair(param, at_ns), {},
       [](const analysis::HeldStretch& one) { return std::pair(one.param, one.begin_ns); });

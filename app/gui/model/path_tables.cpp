@@ -103,7 +103,7 @@ Table path_table(std::span<const LabelledRun> runs) {
 
 namespace {
 
-/// The summary has the same pieces in the same order.
+/// The analysis's summary has the same pieces in the same order.
 std::string label_at(const std::shared_ptr<const Analysis>& of, std::size_t index) {
   const auto& path = of->summary.critical_path;
   return path && index < path->longest.size() ? path->longest[index].label : std::string();

@@ -1,5 +1,5 @@
-// The lists of the Critical path panel: what bounds a step, what it would give if it took no time, and the
-// longest pieces, of one run or of A and B.
+// Tables of the Critical path panel: what bounds a step, the gain if it took no time, and the longest pieces,
+// of one run or of A and B.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ namespace shardscope::gui {
 
 [[nodiscard]] Meaning meaning_of(analysis::PathPart part) noexcept;
 
-/// A part of the path in one run: means over the measured steps of which the path is known.
+/// One part of the path in one run: means over the measured steps with a known path.
 struct PathRow {
   analysis::PathPart part{};
-  double ms = 0, share_pct = 0;  ///< of a step
-  /// A step would be shorter by, if the part took no time; of a part below 1 % of a step its own time. None:
-  /// it is not for this part (pauses, checkpoints, what is not recorded), or no step could be replayed.
+  double ms = 0, share_pct = 0;  ///< per step
+  /// How much shorter a step would be if the part took no time; for a part below 1 % of a step its own time.
+  /// nullopt: undefined for this part (pauses, checkpoints, unrecorded time), or no step could be replayed.
   std::optional<double> gain_ms;
 };
 /// Longest first. Empty where no path is known.
 [[nodiscard]] std::vector<PathRow> path_rows(const analysis::Summary& summary);
 
-/// Rows of one part lie under each other; parts by what they take in A, then in B.
+/// Rows of the same part are adjacent; parts are sorted by their time in A, then in B.
 [[nodiscard]] Table path_table(std::span<const LabelledRun> runs);
 
-/// Pieces with where each lies, in the order of the table's rows.
+/// Pieces and their places, in the order of the table's rows.
 struct PieceTable {
   Table table;
   struct Place {

@@ -37,7 +37,7 @@ bool has_rank(const AppState& app, std::uint32_t rank) {
   return std::ranges::find(app.store().ranks(), rank, &store::RankRow::rank) != app.store().ranks().end();
 }
 
-/// A link's values may hold names with any letter: these are the ones that end a value.
+/// Escapes the characters that end a value: names in a link may contain any character.
 std::string escaped(std::string_view text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
@@ -89,7 +89,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       if (!at) return "at='" + value + "' is no time; write for example at=1.25s";
       place.cursor_ns = *at;
     } else if (key == "range") {
-      // The second number may be of a range that begins before 0.
+      // The range may begin below 0: skip a leading '-'.
       const std::size_t dash = value.find('-', 1);
       const auto from = time_from_text(value.substr(0, dash));
       const auto to = dash == std::string::npos ? std::nullopt : time_from_text(value.substr(dash + 1));
@@ -132,7 +132,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       }
       if (!found) return wrong;
     }
-    // Others are of a newer version: what is known is shown.
+    // Other keys are of a newer version and are ignored.
   }
   go_to_place(app, place);
   if (!ranged && place.cursor_ns) app.jump_to(*place.cursor_ns);
@@ -178,7 +178,7 @@ void PlaceHistory::note(const Place& place, double seconds) {
     return;
   }
   if (place.same_as(*current_)) {
-    current_->range = place.range;  // of one that follows a live run
+    current_->range = place.range;  // the range of a place that follows a live run
     return;
   }
   if (seconds - changed_at_ >= kRest || past_.empty()) {
@@ -240,7 +240,7 @@ std::optional<std::int64_t> time_from_text(std::string_view text) {
   if (unit == "min") scale = 60e9;
   if (unit == "h") scale = 3600e9;
   if (scale == 0 || std::fabs(value * scale) > 9e18) return std::nullopt;
-  // Whole nanoseconds stay what they are: a double does not hold all of them.
+  // Keep integers exact: a double cannot represent all of them.
   std::int64_t whole = 0;
   if (unit == "ns" && std::from_chars(number.data(), number.data() + number.size(), whole).ptr ==
                           number.data() + number.size())

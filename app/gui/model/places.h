@@ -1,4 +1,4 @@
-// Where the user has been: undo and redo of navigation, and a place as text that can be passed on.
+// Navigation history (undo, redo), and places as text for sharing.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +20,33 @@ struct RankArrangement {
   RankOrder order = RankOrder::number;
   std::string grouping = kByNode;
   std::vector<std::uint32_t> own_order;
-  bool own_ungrouped = false;  ///< `grouping` is of the other orders
+  bool own_ungrouped = false;  ///< `grouping` applies to the other orders only
   friend bool operator==(const RankArrangement&, const RankArrangement&) = default;
 };
 [[nodiscard]] RankArrangement arrangement_of(const TimelineOptions& options);
 void arrange(TimelineOptions& options, const RankArrangement& ranks);
 
-/// What is looked at: the range of time, the time that "now" means, the selection, and the ranks' order.
+/// What the user looks at: visible range, cursor, selection, order of the ranks.
 struct Place {
   TimeRange range;
   std::optional<std::int64_t> cursor_ns;
   Selection selection;
-  bool follow = false;    ///< the range moves with a live run: then it is no place of its own
-  RankArrangement ranks;  ///< so that moving one can be undone
+  bool follow = false;    ///< the range follows a live run: same_as() ignores it
+  RankArrangement ranks;  ///< included so that moving a rank can be undone
   [[nodiscard]] bool same_as(const Place& other) const noexcept;
 };
 [[nodiscard]] Place place_of(const AppState& app);
 void go_to_place(AppState& app, const Place& place);
 
-/// As a browser keeps pages. A zoom or a drag is many changes in a row and one entry: a place is kept when it
-/// was rested upon before it was left.
+/// Works like a browser's history. A zoom or drag consists of many changes but is one entry: a place is kept
+/// only if it was unchanged for kRest before it was left.
 class PlaceHistory {
  public:
   static constexpr double kRest = 0.6;  ///< seconds
   static constexpr std::size_t kMost = 256;
-  /// Once per frame, with what is looked at now.
+  /// Call once per frame with the current place.
   void note(const Place& place, double seconds);
-  /// The place before, or after one that was gone back from; nothing at either end.
+  /// The previous place, or the next one after back(); nullopt at either end.
   [[nodiscard]] std::optional<Place> back(double seconds);
   [[nodiscard]] std::optional<Place> forward(double seconds);
   [[nodiscard]] bool can_go_back() const noexcept { return !past_.empty(); }
@@ -59,13 +59,13 @@ class PlaceHistory {
   double changed_at_ = -1;
 };
 
-/// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Names
-/// rather than numbers, so that it holds for another recording of the same model.
+/// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Uses names
+/// instead of ids, so that it is valid for another recording of the same model.
 [[nodiscard]] std::string link_of(const AppState& app);
-/// Goes to what `text` says: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830
-/// ms"), a rank ("rank 3"), or a link. Returns what is wrong with it, or nothing.
+/// Goes to the place in `text`: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830
+/// ms"), a rank ("rank 3"), or a link. Returns an error message, empty on success.
 [[nodiscard]] std::string go_to_text(AppState& app, std::string_view text);
-/// "1.25 s", "830ms", "12 us", "400 ns" in nanoseconds; nothing when it is no time.
+/// "1.25 s", "830ms", "12 us", "400 ns" in nanoseconds; nullopt if invalid.
 [[nodiscard]] std::optional<std::int64_t> time_from_text(std::string_view text);
 
 }  // namespace shardscope::gui

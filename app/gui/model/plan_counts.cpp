@@ -82,7 +82,7 @@ Table plan_difference(const std::vector<PlanCount>& a, const std::vector<PlanCou
     return found == all.end() ? 0.0 : found->of_a_step;
   };
   const auto row = [&](const PlanCount& one, double in_a, double in_b) {
-    // What is the same but for how a mean is rounded is no difference.
+    // Rounding differences of a mean are not a difference.
     const double difference = in_b - in_a;
     if (std::fabs(difference) <= 1e-6 * std::max(std::fabs(in_a), std::fabs(in_b))) return;
     const std::string sign = difference > 0 ? "+" : "\u2212";

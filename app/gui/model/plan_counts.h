@@ -1,5 +1,5 @@
-// What a run's plan decided, as counts of a step: gathers, prefetches, flushes, what each operation moves,
-// and what bounds the step. Of two runs side by side it is the explanation of their difference.
+// Counts per step of what a run's plan decided: gathers, prefetches, flushes, bytes per operation, and what
+// bounds the step. Compared between two runs they explain the difference.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ struct PlanCount {
   enum class Unit : std::uint8_t { number, elements, ms };
   std::string what;  ///< "all-gathers", "flushes: bucket full"
   Unit unit = Unit::number;
-  double of_a_step = 0;  ///< of the lowest rank; prefetches: a rank's mean
+  double of_a_step = 0;  ///< per step of the lowest rank; prefetches: mean over ranks
 };
 [[nodiscard]] std::vector<PlanCount> plan_counts(const store::Store& store, const analysis::Summary& summary);
 
-/// Rows of either, A's order first; what is the same in both is left out. A row without a value in one: 0
+/// Rows of either run that differ, in A's order first. A row missing in one run counts as 0
 /// there.
 [[nodiscard]] Table plan_difference(const std::vector<PlanCount>& a, const std::vector<PlanCount>& b);
 

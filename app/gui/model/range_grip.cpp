@@ -32,7 +32,7 @@ std::optional<TimeRange> measured_from(const std::optional<TimeRange>& measured,
 }
 
 TimeRange zoomed_out(const TimeRange& shown, const TimeRange& onto) noexcept {
-  constexpr double kMost = 1000;  // a slip of the hand is no zoom to nothing
+  constexpr double kMost = 1000;  // limits the effect of a slip of the hand
   if (onto.length() <= 0) return shown;
   const double factor =
       std::min(kMost, static_cast<double>(shown.length()) / static_cast<double>(onto.length()));

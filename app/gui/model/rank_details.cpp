@@ -1,4 +1,4 @@
-// Details of a rank and of a step.
+// Details of a rank, and of a step.
 #include <algorithm>
 
 #include "app/analysis/decision_text.h"
@@ -21,7 +21,7 @@ Quantity parts_per_million(const std::optional<store::ClockDrift>& drift) {
   return drift ? Quantity{analysis::ppm_text(*drift), "ppm"} : Quantity{kMissing, {}};
 }
 
-/// The streams of the GPU over the measured steps that its records cover.
+/// Busy time of GPU streams over the measured steps with GPU records.
 void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
   for (const auto& [stream, total] : gpu.streams) {
     add(out, std::string(word(stream)) + " busy", duration(total.busy_ns),
@@ -36,7 +36,7 @@ void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
   if (missing > 0) add(out, "GPU records missing", grouped(static_cast<std::int64_t>(missing)));
 }
 
-/// Where they are not all of one size.
+/// Sizes of micro-batches, if they differ.
 void describe_micro_batches(const analysis::MicroBatchSums& sums, Details& out) {
   if (!sums.vary()) return;
   add(out, "micro-batches", analysis::text_of(sums), "fewest and most, padding included");
@@ -44,7 +44,7 @@ void describe_micro_batches(const analysis::MicroBatchSums& sums, Details& out) 
       grouped(sums.padding) + " of " + grouped(sums.positions()) + " positions only fill up");
 }
 
-/// How often the trace was invalidated, and why at first.
+/// How often the trace was invalidated, and the first reason.
 void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) {
   const std::uint64_t times = data.instant_count(rank, ev::EventKind::trace_invalidated);
   const auto first = times > 0 ? data.first_instant(rank, ev::EventKind::trace_invalidated) : std::nullopt;
@@ -55,7 +55,7 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   add(out, "cause", analysis::explain(data, why));
 }
 
-/// Unmatched span ends, of each kind that has any.
+/// Unmatched span ends, by kind.
 void describe_unmatched_ends(const analysis::Summary& summary, std::uint32_t rank, Details& out) {
   for (const store::Store::UnmatchedEnds& row : summary.unmatched_ends) {
     if (row.rank != rank) continue;

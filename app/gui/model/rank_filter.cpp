@@ -23,7 +23,7 @@ std::optional<std::uint32_t> rank_number(std::string_view text) {
   return value;
 }
 
-/// What follows a word and a space, or nothing.
+/// The text after `word` and a space; nullopt if `text` does not begin with these.
 std::optional<std::string> after(std::string_view text, std::string_view word) {
   if (!text.starts_with(word) || text.size() <= word.size() || text[word.size()] != ' ') return std::nullopt;
   return std::string(trimmed(text.substr(word.size() + 1)));

@@ -33,8 +33,8 @@ RankGrouping by_node(const store::Store& store) {
   return out;
 }
 
-/// Numbered by their first ranks. A rank that is in several of them stands in the first, one in none in a
-/// group of its own kind.
+/// Numbers the groups by their first rank. A rank in several groups is placed in the first; ranks in none
+/// form a group "in none".
 RankGrouping numbered(std::string name, std::set<Ranks> lists, const Ranks& all) {
   RankGrouping out{std::move(name), {}};
   std::set<std::uint32_t> placed;
@@ -64,7 +64,7 @@ std::string name_of(const ev::GroupInfo& group) {
   }
 }
 
-/// What the ranks said themselves.
+/// Process groups reported by the ranks.
 void described(const store::Store& store, std::map<std::string, std::set<Ranks>>& out) {
   for (const store::RankRow& row : store.ranks()) {
     const ev::RunTables* const own = store.rank_tables(row.rank);
@@ -76,7 +76,7 @@ void described(const store::Store& store, std::map<std::string, std::set<Ranks>>
   }
 }
 
-/// What follows from hpZ's and MiCS' settings, in each copy of the model.
+/// Groups derived from the settings of hpZ and MiCS, within each copy of the model.
 void configured(const store::Store& store, std::map<std::string, std::set<Ranks>>& out) {
   if (!store.has_tables() || store.tables().stage != 3) return;
   const plan::ZeroConfig zero = analysis::zero_of(store.tables());
@@ -91,7 +91,7 @@ void configured(const store::Store& store, std::map<std::string, std::set<Ranks>
       groups = plan::make_zero_groups(zero, analysis::topology_of(*own),
                                       static_cast<std::uint32_t>(place - copy.begin()));
     } catch (const std::invalid_argument&) {
-      return;  // settings that the run itself would not have taken
+      return;  // settings that the run itself would have rejected
     }
     const auto add = [&](const char* name, const Ranks& places) {
       Ranks ranks;

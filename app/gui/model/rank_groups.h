@@ -1,5 +1,5 @@
-// The groups that a run's ranks can stand in: nodes, the process groups that the ranks described, and the
-// groups of ZeRO++ and MiCS that follow from the configuration.
+// Groupings of a run's ranks: nodes, the process groups that the ranks reported, and the groups of ZeRO++ and
+// MiCS derived from the configuration.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ struct RankGroup {
   std::vector<std::uint32_t> ranks;
   friend bool operator==(const RankGroup&, const RankGroup&) = default;
 };
-/// One way to divide the ranks: every rank is in one group of it.
+/// One partition of the ranks: each rank is in exactly one group.
 struct RankGrouping {
   std::string name;  ///< "node", "shard group"
   std::vector<RankGroup> groups;
 };
 inline constexpr const char* kByNode = "node";
 
-/// Those that divide the ranks into more than one group, by node first.
+/// Groupings with more than one group, nodes first.
 [[nodiscard]] std::vector<RankGrouping> rank_groupings(const store::Store& store);
 
-/// The same, kept while no rank comes or describes itself.
+/// rank_groupings(), cached until a rank is added or reports its groups.
 class RankGroupings {
  public:
   /// `run`: Session::number().

@@ -1,4 +1,4 @@
-// The ranks of the timeline from top to bottom.
+// Order of the ranks in the timeline, from top to bottom.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@ namespace shardscope::gui {
 
 [[nodiscard]] const char* word(RankOrder order) noexcept;
 [[nodiscard]] const char* word(RankHeight height) noexcept;
-/// By number; or those first that computed longest, or whose communication was exposed longest, in the step
-/// whose figures are shown (rank_pace). Ranks without figures come last. Or as the user put them. Empty where
-/// all are in order of their numbers.
+/// By number; by computation or by exposed communication in the step whose figures are shown
+/// (rank_pace), longest first, ranks without figures last; or the user's own order. Empty: in order of
+/// number.
 [[nodiscard]] std::vector<std::uint32_t> rank_order(const AppState& app);
 
-/// Takes order, groups and filter of the ranks to what they come to, once for each frame.
+/// Applies order, groups and filter of the ranks to TimelineOptions; call once per frame.
 void arrange_ranks(AppState& app);
-/// What the filter leaves, or what is wrong with it, for the line that says so.
+/// The effect of the filter, or what is wrong with it, as a status line.
 struct FilterLine {
   std::string text;
   bool problem = false;
 };
 [[nodiscard]] std::optional<FilterLine> filter_line(const AppState& app);
-/// The RankGrouping of the order that is shown, by its name; empty: none. A filter by groups is of these also
+/// Name of the RankGrouping in effect for the order shown; empty: none. A filter by groups refers to it also
 /// while the ranks are sorted by a figure.
 [[nodiscard]] std::string grouping_of(const TimelineOptions& options);
-/// From its first rank on.
+/// Sets the order and scrolls to the first rank.
 void order_ranks(AppState& app, RankOrder order);
-/// Shows them in these groups; in the user's own order they keep it.
+/// Sets the grouping; an own order is kept.
 void group_ranks(AppState& app, const std::string& grouping);
-/// Groups the ranks another way: the next one that there is, then not at all.
+/// Switches to the next available grouping; after the last one to none.
 void next_grouping(AppState& app);
 
 }  // namespace shardscope::gui

@@ -46,7 +46,7 @@ RankPace RankPaces::of(std::uint32_t rank) const {
   RankPace pace;
   if (times_ == nullptr) return pace;
   pace.step = times_->step;
-  // Most often every rank has a row.
+  // Usually the row's index is the rank.
   auto found =
       times_->ranks.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(rank, times_->ranks.size()));
   if (found == times_->ranks.end() || found->rank != rank)
@@ -79,7 +79,7 @@ std::string pace_text(const RankPace& pace) {
 }
 
 std::string waited_for_text(const AppState& app, std::uint32_t rank) {
-  constexpr double kLeastShare = 0.01;  // of its time; below it the summary says nothing either
+  constexpr double kLeastShare = 0.01;  // of the rank's time; the summary uses the same limit
   const auto& ranks = app.run->summary().ranks;
   const auto found = std::ranges::find(ranks, rank, &analysis::RankSummary::rank);
   if (found == ranks.end() || found->time_steps == 0 || found->others_waited_ns <= 0 ||

@@ -1,4 +1,4 @@
-// How often each rank was slow of late: kept from frame to frame, since thousands of ranks are sorted for it.
+// How often each rank was slow recently: cached between frames, since it sorts thousands of ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace shardscope::gui {
 
-/// How often a rank was slow of late.
+/// Number of recent steps in which a rank was slow.
 struct Slowness {
-  std::uint32_t slow = 0, of = 0;  ///< steps in which it was, of those looked at
-  /// Slow in most of the steps, and in more than a moment: one step is noise on any machine that is shared.
+  std::uint32_t slow = 0, of = 0;  ///< slow steps, and steps compared
+  /// Slow in most of the steps and in at least three: on a shared machine single steps are noise.
   [[nodiscard]] bool lasting() const noexcept { return slow >= kLeastSlowSteps && slow * 2 > of; }
   static constexpr std::uint32_t kLeastSlowSteps = 3;
 };
-/// Steps that are looked at, up to the one shown.
+/// Number of steps compared, up to the one shown.
 inline constexpr std::size_t kPaceSteps = 8;
 
-/// Of the step that is shown and the steps before it.
+/// For the step shown and the steps before it.
 struct RankPaceTable {
   analysis::OthersMedian medians;            ///< computation in the step shown
   std::map<std::uint32_t, Slowness> recent;  ///< by rank
@@ -30,7 +30,7 @@ struct RankPaceTable {
 
 class RankPaceTables {
  public:
-  /// `shown`: one of the analysis's steps, or null. Made anew where either is another.
+  /// `shown`: one of the analysis's steps, or null. Recomputed when either argument changes.
   [[nodiscard]] const RankPaceTable& of(const std::shared_ptr<const Analysis>& analysis,
                                         const StepTimes* shown);
 

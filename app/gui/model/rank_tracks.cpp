@@ -16,7 +16,7 @@ bool is_live(std::uint8_t status) {
   return static_cast<plan::ParamStatus>(ev::status_of(status)) != plan::ParamStatus::not_available;
 }
 
-/// Statuses at the begin of the range, then every change in it.
+/// Statuses at the begin of the range, and all changes in it.
 void read_statuses(const store::Store& store, std::uint32_t rank, const RankTracks::Wanted& wanted,
                    RankTrack& out) {
   if (!store.has_tables()) return;
@@ -60,7 +60,7 @@ void read_in_flight(const store::Store& store, std::uint32_t rank, RankTrack& ou
       if (span.end_ns != store::kOpen) changes.emplace_back(span.end_ns, -bytes);
     });
   }
-  // At one time ends come first: what follows on the same lane does not add to it.
+  // Ends sort before begins at the same time, so that adjacent operations do not add up.
   std::ranges::sort(changes);
   double now = 0;
   out.in_flight.add(out.range.begin_ns, now);
@@ -98,7 +98,7 @@ bool RankTracks::fresh(const store::Store& store, const Kept& kept, TimeRange ra
   const bool same = kept.revision == store.revision();
   if (kept.track.state == State::too_much) return same && has == range;
   if (range.begin_ns < has.begin_ns || range.end_ns > has.end_ns) return false;
-  // Events come in every frame of a live run; what they add to a curve can be seen a moment later.
+  // Events arrive in every frame of a live run; curves may lag behind by this time.
   constexpr auto kLag = std::chrono::milliseconds(150);
   return same || (until_ && Clock::now() - kept.read_at < kLag);
 }
@@ -133,7 +133,7 @@ const RankTrack& RankTracks::of(const store::Store& store, std::uint32_t rank, T
   RankTrack track;
   track.state = State::read;
   track.range = range;
-  // Half as much again at both ends, where it is there already: who pans needs it next.
+  // Half a length more on both sides if already loaded, for panning.
   const TimeRange wide{range.begin_ns - range.length() / 2, range.end_ns + range.length() / 2};
   if (until_ && store.instants_become_ready(rank, wide.begin_ns, wide.end_ns) &&
       ready(store, rank, wide, spans))

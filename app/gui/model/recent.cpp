@@ -12,7 +12,7 @@ void to_front(std::vector<T>& list, const T& what) {
   if (list.size() > Recent::kMost) list.resize(Recent::kMost);
 }
 
-/// A settings file is made of lines, and these end a field.
+/// The settings file separates entries by lines and fields by tabs.
 bool one_line(std::string_view text) { return text.find_first_of("\n\r\t") == std::string_view::npos; }
 
 }  // namespace
@@ -23,7 +23,7 @@ void Recent::opened(const std::string& file) {
 
 void Recent::connected(const Endpoint& endpoint) {
   if (endpoint.address.empty() || !one_line(endpoint.address) || !one_line(endpoint.key_file)) return;
-  // With another key it is the same place.
+  // The same address with another key replaces the entry.
   std::erase_if(endpoints, [&](const Endpoint& other) { return other.address == endpoint.address; });
   to_front(endpoints, endpoint);
 }

@@ -1,4 +1,4 @@
-// What was opened before, newest first: kept from window to window.
+// Recently opened runs, newest first: saved in the settings.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Recent {
   std::vector<Endpoint> endpoints;
   void opened(const std::string& file);
   void connected(const Endpoint& endpoint);
-  /// Lines of a settings file, and back. A line that is none of these is passed over.
+  /// Serialization for the settings file. Ignores lines of other kinds.
   [[nodiscard]] std::vector<std::string> lines() const;
   void take_line(std::string_view line);
 };

@@ -1,13 +1,13 @@
-// When the window owes a frame for what the user did.
+// Decides when the window must draw another frame after user input.
 #pragma once
 
 #include <algorithm>
 
 namespace shardscope::gui {
 
-/// A frame may act on what it is given after half of it is drawn, so each frame that took input in is
-/// followed by another. Frames are not counted from when input arrived: of a press and a release that come
-/// while one slow frame is drawn the next frame is given the press and only the one after it the release.
+/// A frame may react to its input after half of it is drawn, so each frame that consumed input is followed by
+/// another one. The count does not start when input arrives: of a press and a release that arrive during one
+/// slow frame the next frame gets the press and only the one after it the release.
 class Redraw {
  public:
   void input() { pending_ = kFramesPerEvent; }

@@ -20,7 +20,7 @@ bool reduces_gradients(ev::CollectiveOp op) {
          op == ev::CollectiveOp::reduce;
 }
 
-/// The step's own part of the run: what its ids are looked for in.
+/// Time range of a step, in which its ids are searched.
 struct StepWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
@@ -36,9 +36,9 @@ class RelationFinder {
  private:
   [[nodiscard]] store::LaneId compute() const { return {rank_, ev::StreamId::compute}; }
   void add(Relation relation);
-  /// `about`: the span that names it.
+  /// `about`: the span that contains the id.
   void gather(std::uint32_t id, const store::Span& about);
-  /// Of a long run only a part is indexed: of what may lie outside nothing is said.
+  /// Only a part of a long run is indexed: relations outside of it are unknown.
   void needs_index(std::int64_t begin_ns, std::int64_t end_ns) {
     if (!index_.covers(begin_ns, until(end_ns))) out.all = false;
   }
@@ -48,7 +48,7 @@ class RelationFinder {
   void bucket(std::uint32_t id);
   void reductions_of(const store::Span& optimizer, store::LaneId lane);
   [[nodiscard]] std::optional<StepWindow> step_at(std::int64_t at_ns) const;
-  /// Of an end that may still be to come.
+  /// Limits the end of an open span to the end of the data.
   [[nodiscard]] std::int64_t until(std::int64_t end_ns) const { return std::min(end_ns, store_.end_ns()); }
   template <typename Take>
   void spans(store::LaneId lane, const StepWindow& window, const Take& take);
@@ -57,7 +57,7 @@ class RelationFinder {
   const store::Store& store_;
   const RunIndex& index_;
   std::uint32_t rank_;
-  // Of the step that is looked into: its lanes are gone over once, whatever the number of its buckets.
+  // Contents of one step, collected in a single pass over its lanes for all its buckets.
   struct Bucket {
     std::vector<std::uint32_t> params;
     std::int64_t flushed_ns = 0;
@@ -93,7 +93,7 @@ std::optional<StepWindow> RelationFinder::step_at(std::int64_t at_ns) const {
   return StepWindow{steps[*at].begin_ns, end};
 }
 
-/// The module's first run that is not over at a time: the compute stream runs them one after another.
+/// The module's first span that ends after `from_ns`: the compute stream runs modules one after another.
 std::optional<store::Span> RelationFinder::run_of(std::uint32_t module, std::int64_t from_ns) {
   std::optional<store::Span> best;
   const auto step = step_at(from_ns);
@@ -106,7 +106,7 @@ std::optional<store::Span> RelationFinder::run_of(std::uint32_t module, std::int
   return best;
 }
 
-/// Gather -> the first wait for it -> the module that it is for.
+/// Gather -> the first wait for it -> the module that uses it.
 void RelationFinder::gather(std::uint32_t id, const store::Span& about) {
   const Fetch* const fetch = index_.fetch_by_id(rank_, id);
   if (id == ev::kNoId) return;
@@ -121,7 +121,7 @@ void RelationFinder::gather(std::uint32_t id, const store::Span& about) {
   if (!operation) return;
   const RelationEnd from{lane, *operation, until(operation->end_ns)};
   const auto waits = index_.waits(rank_);
-  // Computation may have waited before the operation began.
+  // Computation may have begun to wait before the operation began.
   const auto step = step_at(fetch->started_ns);
   const std::int64_t since = step ? step->begin_ns : fetch->started_ns;
   needs_index(since, std::max(fetch->used_ns, fetch->started_ns));
@@ -146,7 +146,7 @@ void RelationFinder::gathers_of_module(const store::Span& span) {
   if (!step) return;
   const std::uint32_t module = ev::as<EventKind::module_begin>(span).module;
   needs_index(step->begin_ns, span.end_ns);
-  // Prefetched in the step before at the earliest.
+  // The earliest prefetch is in the previous step.
   const auto before = step_at(step->begin_ns - 1);
   const auto fetches = index_.fetches(rank_);
   for (auto at = std::ranges::lower_bound(fetches, before ? before->begin_ns : store::Store::kBegin, {},
@@ -232,7 +232,7 @@ void RelationFinder::bucket(std::uint32_t id) {
   for (const std::uint32_t module : wanted) {
     const auto runs = backwards_.find(module);
     if (runs == backwards_.end()) continue;
-    // The last backward of a module before the flush: it is what filled the bucket.
+    // The last backward of the module before the flush has filled the bucket.
     const auto after = std::ranges::upper_bound(runs->second, of.flushed_ns, {},
                                                 [](const RelationEnd& end) { return end.span.begin_ns; });
     if (after == runs->second.begin()) continue;
@@ -243,7 +243,7 @@ void RelationFinder::bucket(std::uint32_t id) {
   }
   for (const RelationEnd& wait : of.waits)
     add({RelationKind::reduce_to_wait, of.reductions.back(), wait, id});
-  // Sub-groups of one step follow one another: the first has to wait for the gradients.
+  // Sub-groups of a step run one after another: the first one waits for the gradients.
   if (!optimizers_.empty())
     add({RelationKind::reduce_to_optimizer, of.reductions.back(),
          *std::ranges::min_element(optimizers_, {}, &RelationEnd::at_ns), id});
@@ -298,7 +298,7 @@ void RelationFinder::about(store::LaneId lane, const store::Span& span) {
         look_into(span.begin_ns);
         bucket(fields.group);
       }
-      // A number that names something else than this operation says nothing of it.
+      // Drop relations whose id does not refer to this operation.
       std::erase_if(out.list, [&](const Relation& relation) {
         const auto is_it = [&](const RelationEnd& end) {
           return end.lane == lane && end.span.begin_ns == span.begin_ns;

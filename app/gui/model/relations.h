@@ -1,6 +1,6 @@
-// What a span waits for and what waits for it, by the ids that the run's events carry: a gather, the wait for
-// it and the module that uses it; modules, the bucket that their gradients fill, its reduction, the wait for
-// that and the optimizer step. Nothing is guessed from times: where events carry no id there is no relation.
+// What a span waits for and what waits for it, by the ids in the run's events: a gather, the wait for it and
+// the module that uses it; modules, the bucket of their gradients, its reduction, the wait for that and the
+// optimizer step. Times are not used to guess: events without an id have no relation.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 namespace shardscope::gui {
 
 enum class RelationKind : std::uint8_t {
-  gather_to_wait,    ///< the first wait for it
-  gather_to_module,  ///< that uses its parameters
-  module_to_reduce,  ///< its gradients are in the bucket that is reduced
+  gather_to_wait,    ///< the first wait for the gather
+  gather_to_module,  ///< a module that uses its parameters
+  module_to_reduce,  ///< whose gradients are in the reduced bucket
   reduce_to_wait,
   reduce_to_optimizer,  ///< of the same step
 };
@@ -27,7 +27,7 @@ enum class RelationKind : std::uint8_t {
 struct RelationEnd {
   store::LaneId lane;
   store::Span span;
-  std::int64_t at_ns = 0;  ///< where on the span the arrow ends: of a wait its end, which this brings
+  std::int64_t at_ns = 0;  ///< where on the span the arrow ends; for a wait its end
 };
 struct Relation {
   RelationKind kind{};
@@ -36,10 +36,10 @@ struct Relation {
 };
 struct Relations {
   std::vector<Relation> list;
-  bool cut = false;  ///< there are more than kMostRelations
-  bool read = true;  ///< false: something has still to be read; asked again, there is more
-  /// False: there may be more, but the step holds more events than a view reads, or the index of a long run
-  /// has only a part of it. Asked again, it is the same.
+  bool cut = false;  ///< truncated at kMostRelations
+  bool read = true;  ///< false: data is still to be read; call again
+  /// False: possibly incomplete, since the step has more events than a view reads, or the index of a long run
+  /// covers only a part of it. Calling again does not help.
   bool all = true;
 };
 inline constexpr std::size_t kMostRelations = 48;
@@ -48,7 +48,7 @@ inline constexpr std::size_t kMostRelations = 48;
 [[nodiscard]] Relations relations_of(const store::Store& store, const RunIndex& index, store::LaneId lane,
                                      const store::Span& span);
 
-/// The same for one span, computed anew when the span or the store is another: it is asked in every frame.
+/// relations_of() cached for one span and store revision, as it is called in every frame.
 class RelationCache {
  public:
   const Relations& of(const store::Store& store, const RunIndex& index, store::LaneId lane,
@@ -56,7 +56,7 @@ class RelationCache {
 
  private:
   std::optional<SpanKey> key_;
-  std::optional<IndexWindow> indexed_;  ///< of a long run it moves with what is shown
+  std::optional<IndexWindow> indexed_;  ///< of a long run; moves with the visible range
   Relations relations_;
 };
 

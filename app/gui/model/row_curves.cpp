@@ -23,13 +23,13 @@ std::int64_t begin_of(TimeRange range, std::size_t count, std::size_t column) {
   return range.begin_ns + static_cast<std::int64_t>(length_of(range, count) * static_cast<double>(column));
 }
 
-/// What holds after the last event is not known.
+/// Clears the columns after the last known event.
 void cut_after(std::vector<ColumnRange>& columns, TimeRange range, std::int64_t known_until) {
   for (std::size_t i = columns.size(); i-- > 0 && begin_of(range, columns.size(), i) > known_until;)
     columns[i] = {};
 }
 
-/// A value of each step, for as long as the step took.
+/// One value per step, held for the step's duration.
 template <typename Value>
 std::vector<ColumnRange> of_steps(const store::Store& store, TimeRange range, std::size_t count,
                                   const Value& value) {
@@ -73,7 +73,7 @@ RowCurve tracked(AppState& app, RowCounter counter, std::uint32_t rank, TimeRang
   const StepSeries& series = counter == RowCounter::live_elements ? track.live : track.in_flight;
   if (track.state != RankTrack::State::read || series.empty()) return out;
   out.columns = series.columns(range, count);
-  // Of an earlier frame it ends where that one's range ended.
+  // A track of an earlier frame ends with that frame's range.
   cut_after(out.columns, range, track.range.end_ns);
   return out;
 }
@@ -201,7 +201,7 @@ std::string status_tip(const AppState& app, std::uint32_t param, std::uint32_t r
   out += word(static_cast<plan::ParamStatus>(ev::status_of(state.status)));
   if (ev::secondary_held(state.status)) out += " (secondary copy held)";
   out += time_of_piece(app, rank, pieces, *piece);
-  // Before its first change a parameter has the status that the run gives it, for which nothing is a cause.
+  // The initial status of a parameter has no cause.
   if (state.since_ns > 0 || state.gather != ev::kNoId) {
     out += "\nCause: " + cause_word(store, state.cause);
     if (state.module != ev::kNoId) out += ", at " + whole_unit_name(store, state.module);

@@ -11,7 +11,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// A wait shorter than this is the cost of looking, not of waiting.
+/// Waits shorter than this are the cost of checking, not of waiting.
 constexpr std::int64_t kNoticeableWait = 20'000;
 
 }  // namespace
@@ -43,7 +43,7 @@ std::int64_t Fetch::unused_ns() const noexcept {
 
 namespace {
 
-/// True if the event is one of the NCCL plugin's.
+/// Adds an event of the NCCL plugin to `notes`; false for other events.
 bool take_nccl(const ev::Event& event, std::unordered_map<std::uint32_t, NcclNote>& notes) {
   switch (event.kind) {
     case ev::EventKind::nccl_collective: {
@@ -103,13 +103,13 @@ FetchOutcome Fetch::outcome() const noexcept {
   if (used_ns == store::kOpen) return ended_ns == store::kOpen ? FetchOutcome::pending : FetchOutcome::unused;
   if (!prefetched) return FetchOutcome::on_demand;
   if (wait_ns > kNoticeableWait) return FetchOutcome::late;
-  // Early: it lay there for longer than it took, so it could have been fetched later at no cost.
+  // Early: it was unused for longer than the gather took, so a later fetch would have cost nothing.
   const std::int64_t took = ended_ns == store::kOpen ? 0 : ended_ns - started_ns;
   return unused_ns() > std::max(took, kNoticeableWait) ? FetchOutcome::early : FetchOutcome::just_in_time;
 }
 
 void RunIndex::update(const store::Store& store, Completeness completeness, Window window) {
-  // The first events of a late rank move time 0, and with it every time that was taken.
+  // Late first events of a rank move time 0, and with it all stored times.
   if (store.origin_ns() != origin_ns_ || window != window_) {
     ranks_.clear();
     origin_ns_ = store.origin_ns();
@@ -127,7 +127,7 @@ void RunIndex::update(const store::Store& store, Completeness completeness, Wind
 void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
                              RankIndex& index) const {
   constexpr std::int64_t kSettling = 20'000'000;
-  // Of this rank only: another may be far ahead in what has arrived.
+  // Of this rank only: other ranks may have received later events.
   std::int64_t latest = 0;
   for (const store::RankRow& row : store.ranks()) {
     if (row.rank == rank) latest = row.last_ns;
@@ -202,9 +202,9 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
 template <typename Take>
 void RunIndex::take_ended(const store::Store& store, store::LaneId lane, std::uint8_t depth,
                           std::int64_t until_ns, Seen& seen, Take take) const {
-  // Spans of one depth do not overlap, so only the last can be open; it is taken when it has ended and what
-  // belongs to it is known.
-  constexpr std::int64_t kLate = 1'000'000'000;  // events of this lane may still come so far behind
+  // Spans of one depth do not overlap, so only the last can be open; it is added after its end, once its data
+  // is complete.
+  constexpr std::int64_t kLate = 1'000'000'000;  // events of this lane may arrive with this delay
   const std::int64_t from = std::max(seen.from_ns, window_.begin_ns);
   if (until_ns < from) return;
   seen.from_ns = std::max(seen.from_ns, until_ns - kLate);
@@ -250,7 +250,7 @@ void RunIndex::take_gathers(const store::Store& store, std::uint32_t rank, RankI
   const store::LaneId lane{rank, ev::StreamId::gather};
   const std::uint8_t depths = store.depth_count(lane);
   index.gather_seen.resize(depths);
-  // Gathers may lie inside a phase span, so take them from whichever depth holds collectives.
+  // Gathers may be nested in a phase span: search every depth.
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
     take_ended(
         store, lane, depth, index.instants_until, index.gather_seen[depth], [&](const store::Span& span) {
@@ -273,7 +273,7 @@ const Fetch* RunIndex::fetch_of(std::uint32_t rank, const store::Span& span) con
 }
 
 const Fetch* RunIndex::find_fetch(const RankIndex& index, const store::Span& span) {
-  // The group of a gather is its id in the plan; a source that numbers groups otherwise is matched by time.
+  // The group of a gather is its id in the plan; sources that number groups differently are matched by time.
   constexpr std::int64_t kSlack = 50'000;
   const auto named = index.by_gather.find(ev::as<ev::EventKind::collective_begin>(span).group);
   if (named != index.by_gather.end()) {

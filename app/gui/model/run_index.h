@@ -1,5 +1,5 @@
-// What the views look up that the store does not keep: fetches with their outcome, waits in one row per
-// rank, the parameters of a collective. Kept up with a growing store at the cost of what is new.
+// Lookups that the store does not provide: fetches with their outcome, waits of a rank in one list,
+// parameters of a collective. Updated incrementally with a growing store.
 #pragma once
 
 #include <cstdint>
@@ -25,45 +25,45 @@ enum class FetchOutcome : std::uint8_t { pending, on_demand, early, just_in_time
 /// One coalesced all-gather of parameters on one rank, from issue to first use.
 struct Fetch {
   std::uint32_t gather = ev::kNoId;
-  std::uint32_t module = ev::kNoId;  ///< for which it was fetched
+  std::uint32_t module = ev::kNoId;  ///< the module it was fetched for
   bool prefetched = false;
-  std::int64_t started_ns = 0;           ///< parameters became in flight
+  std::int64_t started_ns = 0;           ///< its parameters became in flight
   std::int64_t ended_ns = store::kOpen;  ///< the operation ended on its lane
-  std::int64_t used_ns = store::kOpen;   ///< parameters became available to compute
-  std::int64_t wait_ns = 0;              ///< compute waited for it
+  std::int64_t used_ns = store::kOpen;   ///< its parameters became available to compute
+  std::int64_t wait_ns = 0;              ///< time that compute waited for it
   std::int64_t elems = 0;
   std::vector<std::uint32_t> params;
-  /// As the rank reported it (prefetch_outcome). Empty where ranks report none (attached frameworks):
-  /// derived from the times above then.
+  /// As reported by the rank (prefetch_outcome). nullopt for ranks that report none (attached frameworks):
+  /// then derived from the times above.
   std::optional<plan::PrefetchOutcome> reported;
   [[nodiscard]] FetchOutcome outcome() const noexcept;
-  /// Time it lay unused after it had arrived; 0 when late.
+  /// Time between its arrival and its first use; 0 when late.
   [[nodiscard]] std::int64_t unused_ns() const noexcept;
 };
 
-/// What NCCL said of a collective, summed over the operations it is made of.
+/// NCCL's data on a collective, summed over its operations.
 struct NcclNote {
   std::uint32_t operations = 0;
   ev::Fields<ev::EventKind::nccl_collective> first;
-  bool alike = true;  ///< all have the algorithm, protocol, channels and warps of the first
+  bool alike = true;  ///< all have the algorithm, protocol, channels and warps of `first`
   std::uint32_t channels_timed = 0, channels_used = 0;
-  std::int64_t kernel_ns = 0;  ///< the longest kernel's, GPU clock
-  std::int64_t spread_ns = 0;  ///< most between its first and its last channel's end
+  std::int64_t kernel_ns = 0;  ///< of the longest kernel, GPU clock
+  std::int64_t spread_ns = 0;  ///< maximum time between the ends of its first and last channel
   std::uint32_t proxies = 0;
-  std::int64_t proxy_ns = 0;  ///< the longest
+  std::int64_t proxy_ns = 0;  ///< of the longest
 };
 /// Device memory outside the runtime at a time.
 struct OutsideMemory {
   std::int64_t at_ns = 0;
   std::int64_t bytes = 0;
 };
-/// The last sample up to a time; none before the first.
+/// The last sample at or before a time; nullopt before the first.
 [[nodiscard]] std::optional<std::int64_t> outside_at(std::span<const OutsideMemory> samples,
                                                      std::int64_t at_ns);
 
 enum class Completeness : std::uint8_t { growing, complete };
 
-/// Part of a run to index; by default all of it.
+/// Part of a run to index; default: all of it.
 struct IndexWindow {
   std::int64_t begin_ns = store::Store::kBegin, end_ns = store::Store::kEnd;
   friend bool operator==(const IndexWindow&, const IndexWindow&) = default;
@@ -72,45 +72,45 @@ struct IndexWindow {
 class RunIndex {
  public:
   using Window = IndexWindow;
-  /// Takes in what the store has gained since the last call. While a run is live its newest instants are
-  /// left for the next call, because those of another thread of the rank may still be sorted in before them;
-  /// `complete` takes them all.
-  /// Only what lies in `window` is taken; another window begins anew.
+  /// Adds what the store has received since the last call. In a live run the newest instants are left
+  /// for the next call, because events of another thread of the rank may still be sorted in before
+  /// them; with `complete` all are added. Only `window` is indexed; another window restarts the
+  /// index.
   void update(const store::Store& store, Completeness completeness, Window window = {});
-  /// Whether what happened in [begin, end) is here, as far as it is known. Nothing is before the first
+  /// Whether the recorded events in [begin, end) are indexed. False before the first
   /// update.
   [[nodiscard]] bool covers(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
     return begun_ && window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
   }
-  /// Whether it covers all of the run.
+  /// Whether the whole run is covered.
   [[nodiscard]] bool whole() const noexcept { return begun_ && window_ == Window{}; }
-  /// What it covers; nothing before the first update.
+  /// The window covered; nullopt before the first update.
   [[nodiscard]] std::optional<Window> extent() const noexcept {
     return begun_ ? std::optional(window_) : std::nullopt;
   }
   [[nodiscard]] std::span<const Fetch> fetches(std::uint32_t rank) const;  ///< by started_ns
-  /// The fetch that a span of the gather lane carried out, or null.
+  /// The fetch carried out by a span of the gather lane, or null.
   [[nodiscard]] const Fetch* fetch_of(std::uint32_t rank, const store::Span& gather_span) const;
   [[nodiscard]] const Fetch* fetch_by_id(std::uint32_t rank, std::uint32_t gather) const;
   [[nodiscard]] std::span<const store::Span> waits(std::uint32_t rank) const;  ///< by begin
-  /// Index range of `spans` (ordered by begin, not overlapping) that meets [begin, end).
+  /// Index range of the `spans` (in order of begin, not overlapping) that overlap [begin, end).
   [[nodiscard]] static std::pair<std::size_t, std::size_t> overlapping(std::span<const store::Span> spans,
                                                                        std::int64_t begin_ns,
                                                                        std::int64_t end_ns);
-  /// Parameters that collective `sequence` moved on this rank (reduce lanes; from its parts).
+  /// Parameters moved by collective `sequence` on this rank (reduce lanes; from its parts).
   [[nodiscard]] std::span<const std::uint32_t> parts(std::uint32_t rank, std::uint32_t sequence) const;
-  /// What NCCL said of collective `sequence`; null where its plugin was not loaded or did not follow it.
+  /// NCCL's data on collective `sequence`; null if its plugin was not loaded or did not record it.
   [[nodiscard]] const NcclNote* nccl(std::uint32_t rank, std::uint32_t sequence) const;
   [[nodiscard]] std::span<const OutsideMemory> outside(std::uint32_t rank) const;  ///< by time
   [[nodiscard]] std::span<const BucketFlush> flushes(std::uint32_t rank) const;    ///< by time
 
  private:
   struct Seen {
-    std::int64_t last_begin_ns = INT64_MIN;  ///< of the last span taken
-    std::int64_t from_ns = INT64_MIN;        ///< what ended before is taken
+    std::int64_t last_begin_ns = INT64_MIN;  ///< of the last span added
+    std::int64_t from_ns = INT64_MIN;        ///< spans that ended earlier have been added
   };
   struct RankIndex {
-    std::int64_t instants_until = INT64_MIN;  ///< instants up to this time are taken
+    std::int64_t instants_until = INT64_MIN;  ///< instants up to this time have been added
     std::vector<Seen> gather_seen;            ///< per depth of the gather lane
     std::vector<Seen> compute_seen;           ///< per depth of the compute lane
     std::vector<Fetch> fetches;
@@ -120,14 +120,14 @@ class RunIndex {
     std::unordered_map<std::uint32_t, NcclNote> nccl;
     std::vector<OutsideMemory> outside;
     std::vector<BucketFlush> flushes;
-    std::unordered_map<std::uint32_t, BucketFlush> filling;  ///< opened, not flushed yet
+    std::unordered_map<std::uint32_t, BucketFlush> filling;  ///< opened and not flushed yet
     std::unordered_set<std::uint32_t> prefetch_issued;
   };
   void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
                      RankIndex& index) const;
   void take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) const;
   void take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) const;
-  /// Calls `take` for the spans of a depth that ended by `until_ns` and were not taken before.
+  /// Calls `take` for the spans of a depth that ended by `until_ns` and were not added before.
   template <typename Take>
   void take_ended(const store::Store& store, store::LaneId lane, std::uint8_t depth, std::int64_t until_ns,
                   Seen& seen, Take take) const;

@@ -36,7 +36,7 @@ void SampleRun::start() {
 std::optional<SampleRun::Outcome> SampleRun::take() {
   if (!wanted_ || running()) return std::nullopt;
   wanted_ = false;
-  command_.reset();  // its thread has written the outcome
+  command_.reset();  // joins its thread, which has written outcome_
   return std::exchange(outcome_, {});
 }
 

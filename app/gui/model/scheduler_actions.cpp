@@ -31,7 +31,7 @@ std::string names_of(const store::Store& store, const std::vector<std::uint32_t>
   return out;
 }
 
-/// Status changes that follow one another with the same status and cause become one line.
+/// Consecutive status changes with the same status and cause, merged into one line.
 struct StatusGroup {
   ev::HeldStatus status;
   ev::StatusCause cause{};
@@ -58,7 +58,7 @@ SchedulerAction action_of(const store::Store& store, const StatusGroup& group) {
                                                        : sentence(words.gather) + " started: " + what;
       break;
     case plan::ParamStatus::available:
-      // What is persistent stays, whichever gather brought it once; without a gather nothing has arrived.
+      // A persistent parameter stays, whichever gather brought it; without a gather nothing has arrived.
       action.kind = cause == ev::StatusCause::persistent ? ActionKind::kept
                     : group.gather != ev::kNoId          ? ActionKind::available
                                                          : ActionKind::other;
@@ -163,7 +163,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
     case ev::EventKind::overflow: {
       const auto fields = ev::as<ev::EventKind::overflow>(event);
       action.kind = ActionKind::overflow;
-      if (fields.any_rank == 0) return std::nullopt;  // the check was made, nothing overflowed
+      if (fields.any_rank == 0) return std::nullopt;  // checked without an overflow
       action.text = "Overflow: the step is skipped";
       return action;
     }
@@ -180,7 +180,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
   }
 }
 
-/// What became of a prefetch of `params` at its first use; of one released unused the event names no module.
+/// The outcome of a prefetch of `params` at its first use; names no module if it was released unused.
 SchedulerAction outcome_action(const store::Store& store, const ev::Event& event,
                                std::span<const std::uint32_t> params) {
   const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
@@ -209,7 +209,7 @@ std::vector<SchedulerAction> scheduler_actions(const store::Store& store, std::u
   const analysis::DecisionLimits limits = analysis::limits_of(store.tables());
   std::vector<SchedulerAction> out;
   StatusGroup group;
-  // A gather's parameters change their status when it is used or released, which is when its outcome is
+  // A gather's parameters change their status when used or released, which is also when its outcome is
   // known.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> gathered;
   std::vector<std::pair<std::size_t, ev::Event>> outcomes;

@@ -1,4 +1,4 @@
-// What the scheduler, the bucket planner and the optimizer of a rank did, as lines that the Stepper lists.
+// Actions of a rank's scheduler, bucket planner and optimizer, as lines of the Stepper.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace ev = shardscope::instrumentation;
 
 enum class ActionKind : std::uint8_t {
   other,
-  decision,   ///< what a module needs and what is fetched ahead
-  gather,     ///< parameters are on their way for the module that runs next
-  prefetch,   ///< the same, ahead of time
-  available,  ///< they are there
+  decision,   ///< what a module needs and what is prefetched
+  gather,     ///< parameters in flight for the module that runs next
+  prefetch,   ///< parameters in flight ahead of time
+  available,  ///< gathered parameters are available
   release,
   kept,
-  outcome,  ///< what became of a prefetch
+  outcome,  ///< result of a prefetch
   bucket_add,
   bucket_flush,
   trace,
   overflow,
 };
 
-/// One line, with the ids that it concerns so that a click can select them.
+/// One line, with the ids that a click selects.
 struct SchedulerAction {
   std::int64_t at_ns = 0;
   std::string text;    ///< "Prefetch started: h.4.attn.weight (1.77M elements)"
@@ -35,8 +35,8 @@ struct SchedulerAction {
   std::uint32_t param = ev::kNoId, module = ev::kNoId, gather = ev::kNoId;
   ActionKind kind = ActionKind::other;
 };
-/// The actions of a rank in [begin, end), in order of time. Status changes of one gather that follow one
-/// another are merged to one. Reads the run's configuration: not for every rank in every frame.
+/// Actions of a rank in [begin, end), in order of time. Consecutive status changes of one gather are merged.
+/// Parses the run's configuration: too slow to call for every rank in every frame.
 [[nodiscard]] std::vector<SchedulerAction> scheduler_actions(const store::Store& store, std::uint32_t rank,
                                                              std::int64_t begin_ns, std::int64_t end_ns);
 

@@ -7,7 +7,7 @@ namespace shardscope::gui {
 const analysis::Scheduling& SchedulingAt::of(const store::Store& store, std::uint32_t rank,
                                              std::int64_t at_ns) {
   const auto micro = analysis::micro_step_at(store, rank, at_ns);
-  if (!micro) {  // says why; cheap, as nothing is run
+  if (!micro) {  // returns the reason; cheap, as no scheduler runs
     key_.reset();
     scheduling_ = analysis::compare_scheduling(store, rank, at_ns);
     return scheduling_;

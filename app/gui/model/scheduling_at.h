@@ -1,4 +1,4 @@
-// Where the run's scheduler and another part, kept for the micro-step that is looked at.
+// Where the run's fetch scheduler and another one differ, cached for the current micro-step.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace shardscope::gui {
 
-/// Computes only when another micro-step is looked at: both schedulers run over it several times.
+/// Recomputed only for another micro-step: both schedulers run over it several times.
 class SchedulingAt {
  public:
   [[nodiscard]] const analysis::Scheduling& of(const store::Store& store, std::uint32_t rank,
                                                std::int64_t at_ns);
-  /// Index into the differences of the one at or next after gate number `gate`; nothing after the
+  /// Index of the first difference at or after gate number `gate`; nullopt after the
   /// last.
   [[nodiscard]] static std::optional<std::size_t> difference_from(const analysis::Scheduling& scheduling,
                                                                   std::uint64_t gate);

@@ -1,4 +1,4 @@
-// What the user has selected: one for the whole window, so that selecting in one panel selects in all.
+// The selection, shared by the whole window: selecting in one panel selects in all.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Selection {
   std::uint32_t rank = ev::kNoId;
   std::uint32_t param = ev::kNoId;
   std::uint32_t module = ev::kNoId;
-  std::uint32_t collective = ev::kNoId;  ///< sequence number of the operation (of `lane.stream`)
+  std::uint32_t collective = ev::kNoId;  ///< sequence number of the operation on `lane.stream`
   std::uint32_t gather = ev::kNoId;
   std::uint32_t step = ev::kNoId;
   store::LaneId lane;
-  std::optional<store::Span> span;  ///< a copy: the store's vectors move as the run goes on
+  std::optional<store::Span> span;  ///< a copy: the store's vectors grow during a live run
 };
 
 }  // namespace shardscope::gui

@@ -10,18 +10,18 @@
 namespace shardscope::gui {
 namespace {
 
-/// What drawing one frame may spend on low rows of ranks; those that it cannot read are of an earlier frame.
+/// Time per frame for low rows of ranks; the others keep the data of an earlier frame.
 constexpr std::chrono::microseconds kFrameHeat{1000};
-/// On curves and bands of statuses, likewise.
+/// The same for curves and status bands.
 constexpr std::chrono::microseconds kFrameTracks{700};
-/// And on reading blocks; it shows levels of detail where that is not enough.
+/// The same for reading blocks; beyond it levels of detail are drawn.
 constexpr std::chrono::microseconds kFrameReading{500};
-/// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
+/// Extended while all store queries of the frame take less than this: of 4 ms, the rest is for drawing.
 constexpr std::chrono::microseconds kFrameLooking{2750};
-/// A run with more events than this is indexed only where it is looked at, this number of events at a time.
+/// A run with more events is indexed only around the visible range, up to kWindowEvents events.
 constexpr std::uint64_t kWholeIndexEvents = 2'000'000;
 constexpr double kWindowEvents = 150'000;
-/// The window and the analysis read a recording each for itself, and both may come upon the same damage.
+/// The window and the analysis read a recording separately and may find the same damage.
 void name_problem(store::RecordingInfo& info, const std::string& problem) {
   if (std::ranges::find(info.problems, problem) == info.problems.end()) info.problems.push_back(problem);
 }
@@ -51,7 +51,7 @@ std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std
   std::unique_ptr<Session> session(new Session());
   session->source_ = endpoint;
   session->key_file_ = key_file;
-  session->store_.bound({});  // the run may go on for days
+  session->store_.bound({});  // bounds memory: the run may last days
   session->viewer_ = std::make_unique<collector::Viewer>(endpoint, key_file);
   session->analyst_ = std::make_unique<Analyst>(session->store_, session->turns_);
   return session;
@@ -102,7 +102,7 @@ bool Session::poll(std::chrono::microseconds budget) {
     damage_shown_ = store_.problems().size();
     changed = true;
   }
-  // The lease counts down in whole seconds on the screen.
+  // The lease is displayed in whole seconds.
   const collector::ControlState control = this->control();
   std::string seen = std::to_string(static_cast<int>(link())) + (control.paused ? "p" : "r") +
                      (control.pausing ? "p" : "r") + std::to_string(control.gate) + control.note +
@@ -173,14 +173,14 @@ void Session::update_index() {
     index_.update(store_, indexed_as_);
     return;
   }
-  // The run has outgrown an index of all of it, which would say from here on that nothing happened.
+  // The run has outgrown an index of the whole run, which would lack all later events.
   if (index_.whole()) index_ = {};
   const auto [begin, end] = looked_at_;
   const double share =
       static_cast<double>(end - begin) / static_cast<double>(std::max<std::int64_t>(store_.end_ns(), 1));
   if (end <= begin || share * static_cast<double>(store_.event_count()) > kWindowEvents) return;
   if (index_.covers(begin, end) && begin + (end - begin) * 4 < store_.end_ns()) return;
-  // With a margin, so that panning does not begin anew at every frame.
+  // A margin on both sides, so that panning does not rebuild the index in every frame.
   index_.update(store_, indexed_as_, {.begin_ns = begin - (end - begin), .end_ns = end + (end - begin)});
 }
 
@@ -195,7 +195,7 @@ std::string Session::partial(bool brief) const {
   const Analysis& a = *analysis_;
   const bool catching_up = link() == collector::Viewer::Link::catching_up;
   const bool ended = link() == collector::Viewer::Link::ended;
-  // A live run's figures are behind by a moment at every step, which is not worth a word.
+  // The short lag of a live run's analysis is not reported.
   const bool whole = a.whole && !catching_up && (!ended || a.of == Completeness::complete);
   if (whole || store_.steps().empty()) return {};
   const auto known = static_cast<std::int64_t>(std::max(a.of_steps, store_.steps().size()));
@@ -205,7 +205,7 @@ std::string Session::partial(bool brief) const {
 
 const StepTimes* Session::step_times(std::uint32_t step) const {
   const auto& all = analysis_->step_times;
-  // Steps follow one another, unless some were lost; panels ask for every one in each frame.
+  // Steps are usually consecutive: guess the index, as panels look up every step in each frame.
   if (!all.empty() && step >= all.front()->step) {
     const std::size_t guess = step - all.front()->step;
     if (guess < all.size() && all[guess]->step == step) return all[guess].get();

@@ -1,4 +1,4 @@
-// One run on the dashboard: a recording or a live connection, with what is derived from it and kept up.
+// One run in the window: a recording or a live connection, with the data derived from it.
 #pragma once
 
 #include <chrono>
@@ -26,49 +26,49 @@ namespace shardscope::gui {
 
 class Session {
  public:
-  /// Throws std::runtime_error when the file cannot be read.
+  /// Throws std::runtime_error if the file cannot be read.
   static std::unique_ptr<Session> open_file(const std::string& path);
   static std::unique_ptr<Session> connect(const std::string& endpoint, const std::string& key_file = {});
-  /// Takes over a store that was made elsewhere (tests).
+  /// Takes ownership of a store built elsewhere (tests).
   explicit Session(store::Store store);
 
-  /// Of no other session of this program, also not of one that was opened of the same source before: what is
-  /// kept of a run is kept by it.
+  /// Unique among all sessions of the process, also for the same source opened again: the key of everything
+  /// cached for a run.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] const store::Store& store() const noexcept { return store_; }
   [[nodiscard]] bool live() const noexcept { return viewer_ != nullptr; }
   [[nodiscard]] collector::Viewer* viewer() const noexcept { return viewer_.get(); }
   [[nodiscard]] collector::Viewer::Link link() const;
   [[nodiscard]] collector::ControlState control() const;
-  /// Of a live run, also after it was disconnected from.
+  /// Traffic of a live run, also after disconnect().
   [[nodiscard]] collector::Viewer::Traffic traffic() const;
   [[nodiscard]] const ConnectionRates& rates() const noexcept { return rates_; }
-  /// Ends the connection; what has arrived stays. It is no live run any more, and has no file either.
+  /// Ends the connection; keeps the received events. The session is then neither live nor a recording.
   void disconnect();
   [[nodiscard]] bool disconnected() const noexcept { return disconnected_; }
-  /// A whole run that does not grow; a live one is none, not even after it was disconnected from.
+  /// A complete recording; false for a live run, also after disconnect().
   [[nodiscard]] bool recorded() const noexcept { return !viewer_ && !disconnected_; }
   [[nodiscard]] const std::string& key_file() const noexcept { return key_file_; }
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::optional<store::RecordingInfo>& info() const noexcept { return info_; }
 
-  /// How long opening a recording took: until it could be drawn, and from then until all of it was analysed
-  /// (0: it is not yet). Of a live run nothing.
+  /// Time to load a recording: until it could be drawn, and from then on until all was analysed (0: not yet).
+  /// nullopt for a live run.
   struct LoadTime {
     std::chrono::nanoseconds opened{0}, analysed{0};
   };
   [[nodiscard]] std::optional<LoadTime> load_time() const;
 
-  /// The store is this thread's while the turn lasts; of a live run the analysis reads it in between. poll()
-  /// and settle() take one themselves.
+  /// Gives this thread the store while the turn lasts; between turns the analysis of a live run reads it.
+  /// poll() and settle() take a turn themselves.
   [[nodiscard]] Turns::Turn turn() { return turns_.first(); }
-  /// Takes what has arrived, within about `budget`, and what the analysis has made meanwhile. True when there
-  /// is anything new to draw.
+  /// Processes received messages within about `budget`, and new results of the analysis. True when there is
+  /// something new to draw.
   bool poll(std::chrono::microseconds budget);
 
-  /// Around drawing, within a turn: in a window a frame reads for a bounded time and the next ones go on; a
-  /// picture, after settle(), is whole at once. What the analysis reads in between has no limit and costs
-  /// none.
+  /// Call around drawing, within a turn. In a window each frame reads for a bounded time and the next frames
+  /// continue; a picture, after settle(), is complete at once. The analysis, which reads in between, has no
+  /// such limit.
   void begin_frame();
   void end_frame();
   [[nodiscard]] bool in_window() const noexcept { return in_window_; }
@@ -81,28 +81,28 @@ class Session {
   [[nodiscard]] const std::vector<analysis::Digest::Wait>& longest_waits() const noexcept {
     return analysis_->longest_waits;
   }
-  /// Asks what-if, once, what the changes that a recording's findings name would give; findings() has its
-  /// answer when it has arrived. Nothing of a run that grows, is not wholly analysed yet, or cannot be
-  /// played.
+  /// Runs `shardscope findings` once to predict the gains of a recording's findings; findings() then
+  /// contains them. No effect for a live run, before the analysis is complete, or if nothing can be
+  /// predicted.
   void ask_what_if();
   [[nodiscard]] const AdviceRun& advice() const noexcept { return advice_; }
-  /// Changes with summary(), findings() and whatever else is analysed.
+  /// Replaced when summary(), findings() or any other result changes.
   [[nodiscard]] const std::shared_ptr<const Analysis>& analysis() const noexcept { return analysis_; }
-  /// "partial: 120 of 575 steps analysed" while summary, findings and times of steps are not of all that
-  /// there is; else empty. Every panel that shows any of them shows this. `brief`: without the words after
-  /// the figures.
+  /// "partial: 120 of 575 steps analysed" while summary, findings and step times do not cover all
+  /// steps; else empty. Shown by every panel that uses them. `brief`: without the words after the
+  /// numbers.
   [[nodiscard]] std::string partial(bool brief = false) const;
-  /// While the live run hangs and ranks wait; else null.
+  /// The diagnosis while the live run hangs and ranks wait; else null.
   [[nodiscard]] const analysis::Hang* current_hang() const noexcept { return hangs_.current_hang(); }
-  /// What the Why panel shows, also of a recording's end.
+  /// The diagnosis shown by the Why panel, also for the end of a recording.
   [[nodiscard]] const analysis::Hang& why() { return hangs_.diagnosis(store_, run_state()); }
   [[nodiscard]] std::uint64_t why_revision() const noexcept { return hangs_.revision(); }
-  /// What is looked at: of a long run only what lies there is indexed.
+  /// Sets the visible range: of a long run only this range is indexed.
   void look_at(std::int64_t begin_ns, std::int64_t end_ns);
-  /// Null while the step has not ended on every rank or is not analysed yet.
+  /// Null until the step has ended on every rank and is analysed.
   [[nodiscard]] const StepTimes* step_times(std::uint32_t step) const;
-  /// Waits for what is derived from what has arrived (screenshots, tests). False when it took longer than
-  /// `most`; partial() says so.
+  /// Waits until all received data is indexed and analysed (screenshots, tests). False after `most`;
+  /// partial() then is not empty.
   bool settle(std::chrono::milliseconds most = std::chrono::minutes(1));
   [[nodiscard]] const ElementAxis& elements(ElementScale scale);
   [[nodiscard]] HeatRows& heat() noexcept { return heat_; }
@@ -123,7 +123,7 @@ class Session {
   std::chrono::nanoseconds opened_in_{0};
   std::string source_, key_file_;
   bool disconnected_ = false;
-  collector::Viewer::Traffic traffic_;  ///< up to when it was disconnected from
+  collector::Viewer::Traffic traffic_;  ///< at the time of disconnect()
   ConnectionRates rates_;
   RunIndex index_;
   RunIndex::Window looked_at_{.begin_ns = 0, .end_ns = 0};
@@ -138,10 +138,10 @@ class Session {
   TablesKey elements_of_;
   std::string control_seen_;
   std::shared_ptr<const Analysis> analysis_ = std::make_shared<const Analysis>();
-  std::shared_ptr<const Analysis> of_analyst_;  ///< as it was taken from it: without advice_'s answer
+  std::shared_ptr<const Analysis> of_analyst_;  ///< as returned by the analyst: without advice_'s gains
   AdviceRun advice_;
   Turns turns_;
-  std::unique_ptr<Analyst> analyst_;  ///< last: its thread reads what is above
+  std::unique_ptr<Analyst> analyst_;  ///< last member: its thread reads those above
 };
 
 }  // namespace shardscope::gui

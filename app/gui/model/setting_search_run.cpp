@@ -89,7 +89,7 @@ Table search_table(const SearchOutcome& outcome) {
 }
 
 void SettingSearchRun::forget() {
-  command_ = std::make_unique<CommandRun>();  // whatever still ran has ended, and its outcome is the last
+  command_ = std::make_unique<CommandRun>();  // ends a running command; its outcome is dropped below
   const std::lock_guard lock(mutex_);
   ended_.reset();
 }

@@ -1,4 +1,4 @@
-// `shardscope what-if --search` from the window: its command line and what it found.
+// `shardscope what-if --search` from the window: its command line and results.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 namespace shardscope::gui {
 
 struct FoundSettings {
-  std::vector<analysis::Change> changes;  ///< none: as recorded
+  std::vector<analysis::Change> changes;  ///< empty: as recorded
   double step_ms = 0, change_pct = 0;     ///< predicted
   std::int64_t peak_bytes = 0;
-  bool beyond_error = false;  ///< the difference is more than predictions are off
+  bool beyond_error = false;  ///< greater than the model's error
 };
 struct SearchOutcome {
   double recorded_ms = 0, error_pct = 0;
@@ -28,31 +28,31 @@ struct SearchOutcome {
   std::string verdict;
   std::vector<FoundSettings> best;  ///< fastest first
 };
-/// `memory_gib`: of a rank's device; 0: no limit.
+/// `memory_gib`: limit per device; 0: none.
 [[nodiscard]] std::vector<std::string> search_arguments(const std::string& program,
                                                         const std::string& recording, double memory_gib);
-/// Of the command's JSON; the reason in words where it is none.
+/// Parses the command's JSON; on failure the second member is the reason.
 [[nodiscard]] std::pair<std::optional<SearchOutcome>, std::string> read_search(const std::string& json);
 [[nodiscard]] Table search_table(const SearchOutcome& outcome);
 
-/// One search at a time, in a process of its own.
+/// Runs one search at a time, in a child process.
 class SettingSearchRun {
  public:
   SettingSearchRun() = default;
-  ~SettingSearchRun() { command_.reset(); }  ///< ends it
+  ~SettingSearchRun() { command_.reset(); }  ///< cancels the search
   SettingSearchRun(const SettingSearchRun&) = delete;
   SettingSearchRun& operator=(const SettingSearchRun&) = delete;
 
   void start(std::vector<std::string> argv);
   void cancel() { command_->cancel(); }
-  /// Ends it; there is no outcome from here on.
+  /// Cancels the search and drops its outcome.
   void forget();
   [[nodiscard]] bool running() const noexcept { return command_->running(); }
   struct Ended {
     std::optional<SearchOutcome> outcome;
     std::string problem;
   };
-  /// Of the last one that has ended; null while none has.
+  /// Outcome of the last search; null before it has ended.
   [[nodiscard]] std::shared_ptr<const Ended> ended() const;
 
  private:

@@ -1,4 +1,4 @@
-// A settings file's text with a first line that says whether the rest is as it was written.
+// A settings file's text, with a first line that allows to detect changed or truncated files.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 
 [[nodiscard]] std::string with_checksum(std::string_view text);
-/// The text, or nothing where the file was changed or cut.
+/// The text after the first line; nullopt if the file was changed or truncated.
 [[nodiscard]] std::optional<std::string_view> checked_text(std::string_view file);
 
 }  // namespace shardscope::gui

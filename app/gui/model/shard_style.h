@@ -1,4 +1,4 @@
-// How the partition map shows where a shard rests between uses.
+// How the partition map draws the storage of a shard between uses.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace shardscope::gui {
 
-/// Off the device it has the colour of offload and swap; NVMe is hatched, int8 dotted: colour alone never
-/// says it.
+/// Offloaded shards have the colour of offload and swap; NVMe is hatched and int8 dotted, so that colour is
+/// never the only sign.
 struct ShardStyle {
   Meaning meaning = Meaning::compute;
   bool hatched = false, dotted = false;
@@ -21,11 +21,11 @@ struct ShardStyle {
 };
 [[nodiscard]] ShardStyle style_of(const analysis::ShardPlace& rest) noexcept;
 
-/// Where the shards of a run rest, worked out once for its tables: it takes the layout of all parameters.
+/// Storage of each shard of a run, computed once per tables: it needs the layout of all parameters.
 class ShardPlaces {
  public:
   void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()
-  /// Nothing where it is not known, as below stage 3.
+  /// nullopt if unknown, as below stage 3.
   [[nodiscard]] std::optional<analysis::ShardPlace> of(std::uint32_t param) const {
     return param < rests_.size() ? std::optional(rests_[param]) : std::nullopt;
   }

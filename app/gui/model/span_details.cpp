@@ -1,4 +1,4 @@
-// Details of a span: a collective, a wait, work of the GPU.
+// Details of a span: a collective, a wait, or GPU work.
 #include <optional>
 
 #include "app/analysis/communication.h"
@@ -20,7 +20,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// The end, or how far it is known of a span that has not ended.
+/// The end of a span, or for an open one the time up to which it is known.
 std::int64_t end_of(const AppState& app, std::uint32_t rank, const store::Span& span) {
   return store::time_of(app.store(), rank, span).until_ns;
 }
@@ -29,11 +29,11 @@ std::uint32_t group_ranks(const AppState& app, std::uint32_t rank, const store::
   return analysis::ranks_of(app.store(), rank, span);
 }
 
-/// NCCL's own words for how it moved the bytes, where its plugin was loaded.
+/// NCCL's algorithm, protocol and times of a collective, if its plugin was loaded.
 void describe_nccl(const AppState& app, std::uint32_t rank, std::uint32_t sequence, Details& out) {
   const NcclNote* note = app.run->index().nccl(rank, sequence);
   if (note == nullptr) {
-    // On the CPU there is nothing to miss.
+    // CPU runs have no NCCL data.
     const store::Store& data = app.store();
     const bool nccl = data.instant_count(rank, ev::EventKind::nccl_collective) > 0 ||
                       (data.has_tables() && data.tables().device.find("NCCL") != std::string::npos);
@@ -118,7 +118,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   out.reason = reason_of(app.store(), *fetch);
 }
 
-/// A kernel, copy or memset: its owner, how long after its launch, and why its stream was idle before it.
+/// A kernel, copy or memset: its owner, launch delay, and why its stream was idle before.
 void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const store::Store& data = app.store();
   const auto fields = ev::as<ev::EventKind::gpu_begin>(span);

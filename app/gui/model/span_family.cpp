@@ -29,7 +29,7 @@ SpanFamily family_of(const store::Store& store, store::LaneId lane, const store:
   store.for_each_span(lane, depth, span.begin_ns, time.until_ns, [&](const store::Span& child) {
     if (child.begin_ns < span.begin_ns) return;
     ++out.children;
-    if (child.kind == ev::EventKind::paused_begin) return;  // in no time of its parent
+    if (child.kind == ev::EventKind::paused_begin) return;  // not part of the parent's time
     self_ns -= store::time_of(store, lane.rank, child).running_ns;
   });
   out.self_ns = std::max<std::int64_t>(self_ns, 0);

@@ -1,4 +1,4 @@
-// What a span lies in, and how much of its time is its own.
+// Enclosing spans of a span, and its self time.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace shardscope::gui {
 
 struct SpanFamily {
-  std::vector<store::Span> parents;  ///< on its lane, the innermost first
-  std::uint64_t children = 0;        ///< directly inside
-  /// Its time without theirs, pauses cut out; nothing where there are too many to read at once.
+  std::vector<store::Span> parents;  ///< on its lane, innermost first
+  std::uint64_t children = 0;        ///< number of spans directly inside
+  /// Duration without children and pauses; nullopt with too many children to read at once.
   std::optional<std::int64_t> self_ns;
-  bool read = true;  ///< false: a block has still to be read; asked again, there is more
+  bool read = true;  ///< false: a block is still to be read; call again
 };
 [[nodiscard]] SpanFamily family_of(const store::Store& store, store::LaneId lane, const store::Span& span);
 
-/// The family of one span, computed anew when the span is another, the store has changed or not all was read:
-/// the Inspector asks in every frame, and there may be 20 000 children.
+/// family_of() cached for one span and store revision, until all is read: the Inspector asks in every frame,
+/// and a span may have 20 000 children.
 class FamilyCache {
  public:
-  /// Lasts until the next call.
+  /// Valid until the next call.
   const SpanFamily& of(const store::Store& store, store::LaneId lane, const store::Span& span);
   [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
 

@@ -1,4 +1,4 @@
-// What lies in a span: its children by name, messages of its rank, and how the rank's memory changed over it.
+// Contents of a span: children by name, messages of its rank, and the change of the rank's memory.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct SpanInside {
   struct Children {
     std::string name;
     std::uint64_t count = 0;
-    std::int64_t time_ns = 0;   ///< pauses cut out
-    std::int64_t first_ns = 0;  ///< where the first of them begins
+    std::int64_t time_ns = 0;   ///< without pauses
+    std::int64_t first_ns = 0;  ///< begin of the first of them
     friend bool operator==(const Children&, const Children&) = default;
   };
-  std::vector<Children> children;            ///< directly inside, the longest in all first
-  std::vector<std::size_t> messages;         ///< of Store::messages(), by time
-  std::optional<std::int64_t> memory_bytes;  ///< at its end less at its begin, on the device
-  bool too_many = false;                     ///< children: more than are read at once
-  bool read = true;                          ///< false: asked again, there is more
+  std::vector<Children> children;            ///< directly inside; longest total time first
+  std::vector<std::size_t> messages;         ///< indexes into Store::messages(), by time
+  std::optional<std::int64_t> memory_bytes;  ///< change of device memory from begin to end
+  bool too_many = false;                     ///< more children than are read at once
+  bool read = true;                          ///< false: incomplete, call again
 };
 [[nodiscard]] SpanInside inside_of(const store::Store& store, store::LaneId lane, const store::Span& span);
 
-/// Of one span, computed anew when it is another or the store has changed.
+/// inside_of() cached for one span and store revision.
 class InsideCache {
  public:
   const SpanInside& of(const store::Store& store, store::LaneId lane, const store::Span& span);
@@ -37,8 +37,8 @@ class InsideCache {
   SpanInside inside_;
 };
 
-/// Whether two spans have the same name (shared_name), without making it: of the same module and pass, the
-/// same operation, the same kind of wait.
+/// Whether two spans have the same shared_name(), without building it: same module and pass, same operation,
+/// same kind of wait.
 [[nodiscard]] bool alike(const store::Span& a, const store::Span& b) noexcept;
 
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// Which span something was computed of: what is asked in every frame is kept until it is another.
+// Cache key of results computed for one span.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where the spans of a row are drawn, one after the other: each at its own place, and none over a pixel that
-// has a colour already.
+// Pixel ranges of the spans of a row: each at its own position, and none over a pixel that is already
+// drawn.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace shardscope::gui {
 
-/// Whether so many spans on `width` pixels are drawn one by one; else the row shows its busy share.
+/// Whether this many spans on `width` pixels are drawn one by one; else the row shows its busy share.
 [[nodiscard]] inline bool few_spans(std::size_t spans, float width) noexcept {
   constexpr float kPerPixel = 0.4F;
   return static_cast<float>(spans) <= width * kPerPixel;
 }
 
-/// Of one row from `left` to `right`, in pixels. Spans are to come in the order of their begins.
+/// For one row from `left` to `right`, in pixels. Spans must come in order of begin.
 class SpanPlaces {
  public:
   struct Place {
@@ -23,9 +23,9 @@ class SpanPlaces {
   };
   SpanPlaces(float left, float right) noexcept : left_(left), right_(right), painted_to_(left - 1) {}
 
-  /// The next span reaches from `begin` to `end`. It is drawn one pixel wide at the least, from its own begin
-  /// on: one that is shorter moves none that come after it. Nothing: it lies within a pixel that has its
-  /// colour already, or outside the row.
+  /// Pixels of the next span, [`begin`, `end`]. At least one pixel wide from its own begin: a
+  /// short span does not shift later ones. nullopt: within pixels already drawn, or outside the
+  /// row.
   [[nodiscard]] std::optional<Place> next(float begin, float end) noexcept {
     const float x0 = std::max(left_, begin);
     const float x1 = std::min(right_, std::max(end, x0 + 1));

@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Times of a sorted run: sorting one takes a fraction of a frame.
+/// Length of a sorted run: sorting it takes a fraction of a frame.
 constexpr std::size_t kRun = std::size_t{1} << 14;
 
 std::uint32_t group_of(GroupBy by, store::LaneId lane, const SpanHit& hit) noexcept {
@@ -39,7 +39,7 @@ void TimeSample::add(std::int64_t ns) {
   runs_.back().push_back(ns);
   ++count_;
   total_ += ns;
-  // Welford's: no difference of two large sums.
+  // Welford's algorithm: avoids the difference of two large sums.
   const auto value = static_cast<double>(ns);
   const double before = value - mean_;
   mean_ += before / static_cast<double>(count_);
@@ -65,7 +65,7 @@ std::size_t TimeSample::below(std::int64_t ns) const {
 
 std::int64_t TimeSample::at(std::size_t k) const {
   if (runs_.size() == 1) return runs_.front()[k];
-  // The largest value with at most k below it.
+  // The largest value with at most k values below it.
   std::int64_t low = least_;
   std::int64_t high = most_;
   while (low < high) {
@@ -81,11 +81,11 @@ std::int64_t TimeSample::at(std::size_t k) const {
 double TimeSample::quantile(double q) const {
   const double where = q * static_cast<double>(count_ - 1);
   const auto k = static_cast<std::size_t>(where);
-  const auto low = static_cast<double>(at(k));  // times are below 2^53 ns
+  const auto low = static_cast<double>(at(k));  // durations are below 2^53 ns
   const double share = where - static_cast<double>(k);
   if (share == 0) return low;
   const std::int64_t above = static_cast<std::int64_t>(low) + 1;
-  std::int64_t next = above - 1;  // the same time again, or the least that is longer
+  std::int64_t next = above - 1;  // the same value again, or the next larger one
   if (below(above) <= k + 1) {
     next = most_;
     for (const auto& run : runs_) {
@@ -154,7 +154,7 @@ double SpanGroup::mean() const noexcept {
 
 namespace {
 
-/// A time of 0 has no logarithm: it goes into the first bar.
+/// The least duration above 0, for the logarithmic scale: zeros go into the first bar.
 std::int64_t least_above_zero(const TimeSample& times) {
   if (times.least() > 0) return times.least();
   const std::size_t zeros = times.below(1);
@@ -228,7 +228,7 @@ bool SpanStatistics::advance(const SpanSearch& search, std::chrono::nanoseconds 
   if (taken.any) ready_ = false;
   if (!taken.all) return true;
   if (ready_ || !search.done()) return taken.any;
-  // Percentiles at last: while there is more to come they would be taken again and again.
+  // Percentiles last: they would be recomputed with every new hit.
   while (unsettled_ < groups_.size()) {
     SpanGroup& group = groups_[unsettled_++];
     if (group.settled) continue;

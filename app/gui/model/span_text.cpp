@@ -13,7 +13,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// "for h.4.attn" where a module gathers its own parameters, else "at h.3.mlp, for h.4.attn".
+/// "for h.4.attn" for a module's own parameters, else "at h.3.mlp, for h.4.attn".
 std::string place_of(const store::Store& store, std::uint32_t module, const std::string& contents) {
   const std::string at = unit_name(store, module);
   if (contents.empty() || contents == short_module(store, module)) return "for " + at;
@@ -88,7 +88,7 @@ std::string reason_of(const store::Store& store, std::uint8_t status_code, std::
   const std::string name = unit_name(store, module), contents = store::contents_text(store, params);
   switch (cause) {
     case ev::StatusCause::prefetch:
-      // In flight: where it was issued. Later: which module used the gather first.
+      // In flight: the module at which it was issued. Later: the first module that used it.
       if (status != plan::ParamStatus::in_flight)
         return text + (contents == short_module(store, module) ? ", for " + name : ", used first at " + name);
       return text + " at " + name + (contents.empty() ? "" : ", for " + contents);

@@ -40,7 +40,7 @@ std::array<StageMemory, 4> stage_memory(const store::Store& store, const analysi
     if (!row.measured) row.measured = of.memory_model.measured_bytes_per_rank;
   };
   measured(store, summary);
-  // Another model or world would be measured against an expression that is not its own.
+  // Only a run with the same model size and world is comparable to the formula.
   if (other != nullptr && other_summary != nullptr && other->has_tables() &&
       other->tables().elems == tables.elems && other->tables().world == tables.world)
     measured(*other, *other_summary);

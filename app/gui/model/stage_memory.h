@@ -1,5 +1,5 @@
-// What the model states of this model and world take on one rank at stages 0 to 3, by ZeRO's expressions,
-// beside what was measured.
+// Size of the model states on one rank at stages 0 to 3 by ZeRO's formulas, for this model and world, beside
+// the measured size.
 #pragma once
 
 #include <array>
@@ -15,12 +15,12 @@ namespace shardscope::gui {
 struct StageMemory {
   std::int32_t stage = 0;
   std::string expression;                           ///< "2S + 14S/n"
-  double params = 0, gradients = 0, optimizer = 0;  ///< bytes of one rank, predicted
-  std::optional<std::int64_t> measured;             ///< of the run that has this stage: peak over its ranks
+  double params = 0, gradients = 0, optimizer = 0;  ///< bytes per rank, predicted
+  std::optional<std::int64_t> measured;             ///< of a run with this stage: peak over its ranks
   [[nodiscard]] double total() const noexcept { return params + gradients + optimizer; }
 };
 
-/// By stage; every state on the device, as if nothing was offloaded. `other`: a second run that is open, or
+/// By stage; assumes all states on the device, without offload. `other`: a second open run, or
 /// null.
 [[nodiscard]] std::array<StageMemory, 4> stage_memory(const store::Store& store,
                                                       const analysis::Summary& summary,

@@ -1,4 +1,4 @@
-// The state of the model layer, as JSON: end-to-end tests drive the window and read this.
+// State of the model layer as JSON, for end-to-end tests that drive the window.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace shardscope::gui {
 
-/// Where the last frame put its panels, so that a test can aim at them, in window pixels.
+/// Position of a panel in the last frame, in window pixels, so that a test can click on it.
 struct PlacedForDump {
   std::string name;
   Rect rect;
-  std::vector<std::string> shows = {};  ///< what is chosen of its choices
-  bool apart = false;                   ///< in a window of its own, outside the main one
+  std::vector<std::string> shows = {};  ///< chosen labels of its choices
+  bool apart = false;                   ///< in a separate window, outside the main one
   [[nodiscard]] bool operator==(const PlacedForDump&) const = default;
 };
 
 [[nodiscard]] std::string state_json(const AppState& app, const std::vector<PlacedForDump>& panels,
                                      std::uint64_t frames);
-/// Writes beside and renames, so that a reader never sees half a file. Returns false when it cannot.
+/// Writes a temporary file and renames it, so that readers never see a partial file. False on failure.
 [[nodiscard]] bool write_state(const std::string& path, const std::string& json);
 
 }  // namespace shardscope::gui

@@ -66,7 +66,7 @@ const std::vector<StepBar>& StepBars::of(const Session& run, std::size_t columns
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::ranges::nth_element(lengths, middle);
   median_ns_ = *middle;
-  // A target that no step reaches has its line in the height all the same.
+  // Leaves room for the line of a target above all steps.
   const std::int64_t highest = std::max(longest, target_ns + target_ns / 20);
   full_ns_ = static_cast<double>(
       std::max<std::int64_t>(1, std::min(highest, 3 * std::max<std::int64_t>(1, median_ns_))));

@@ -1,5 +1,5 @@
-// The bars of the ruler of steps: one for each step, or, of more steps than there is room for, one for
-// several.
+// Bars of the step ruler: one per step, or one for several steps when there are too
+// many.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,28 @@
 namespace shardscope::gui {
 
 struct StepBar {
-  std::size_t first = 0, last = 0;  ///< the steps [first, last) of Store::steps()
-  std::size_t longest = 0;          ///< of them; what follows is of this one
-  std::int64_t length_ns = 0;       ///< without pauses; of an open step until now
-  std::int64_t worst_ns = 0;  ///< the largest part that was no computation, of the rank where it is largest
+  std::size_t first = 0, last = 0;  ///< range [first, last) of Store::steps()
+  std::size_t longest = 0;          ///< index of the longest step; the members below describe it
+  std::int64_t length_ns = 0;       ///< without pauses; of an open step up to now
+  std::int64_t worst_ns = 0;        ///< largest part other than computation, maximum over the ranks
   Meaning worst = Meaning::compute;
-  bool known = false;    ///< where the step's time went
-  bool skipped = false;  ///< one of the steps was
+  bool known = false;    ///< the parts of the step's time are known
+  bool skipped = false;  ///< one of the steps was skipped
 };
 
-/// A run's bars, made again when the run, its analysis or the room has changed: a frame of a recording of a
-/// month would else go through all its steps twice.
+/// Bars of a run, cached by run, store revision, analysis and width: a recording of a month has too many
+/// steps to go through twice per frame.
 class StepBars {
  public:
-  /// A bar for each step, at most `columns`. Valid until the next call. `target_ns`: how long a step is to
-  /// take; 0: that is not said.
+  /// At most `columns` bars, one per step if possible. Valid until the next call. `target_ns`: target
+  /// duration of a step; 0: none.
   const std::vector<StepBar>& of(const Session& run, std::size_t columns, std::int64_t target_ns = 0);
-  /// The length that fills the height: three medians of all steps, or the longest step or the target where
-  /// that is less. One slow step, most often the first, must not flatten all others. At least 1.
+  /// The length that fills the height: three medians, or, where less, the longest step or 1.05 times the
+  /// target (the larger). A single slow step, often the first, must not flatten all others. At least 1.
   [[nodiscard]] double full_ns() const noexcept { return full_ns_; }
-  /// Of all steps, without pauses; 0 where there are none.
+  /// Median of all steps, without pauses; 0 without steps.
   [[nodiscard]] std::int64_t median_ns() const noexcept { return median_ns_; }
-  /// Steps that took longer than the target.
+  /// Number of steps longer than the target.
   [[nodiscard]] std::size_t beyond() const noexcept { return beyond_; }
 
  private:
@@ -48,8 +48,8 @@ class StepBars {
   double full_ns_ = 1;
 };
 
-/// The tool tip of a bar: the step, its length, its worst part, how far it is beyond the target; of several
-/// steps the longest.
+/// Tooltip of a bar: step, length, largest part other than computation, excess over the target; of several
+/// steps the longest one.
 [[nodiscard]] std::string text_of(const StepBar& bar, const Session& run, std::int64_t target_ns = 0);
 
 }  // namespace shardscope::gui

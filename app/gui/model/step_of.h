@@ -1,4 +1,4 @@
-// Which step a time belongs to: one rule for everything that names a step at the cursor.
+// Maps a time to a step: one rule for everything that names the step at the cursor.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace shardscope::gui {
 
-/// Index of the step that began last at or before `at_ns`: what lies between two steps belongs to the one
-/// before. Nothing before the first.
+/// Index of the last step that begins at or before `at_ns`: time between two steps belongs to the earlier
+/// one. nullopt before the first.
 [[nodiscard]] std::optional<std::size_t> step_of(std::span<const store::StepRow> steps, std::int64_t at_ns);
-/// Index of the step whose figures are shown at `at_ns`: step_of(), or while that still runs the last one
-/// before it that has ended.
+/// Index of the step whose figures are shown at `at_ns`: step_of(), or while that step is running the last
+/// completed one before it.
 [[nodiscard]] std::optional<std::size_t> measured_step_of(std::span<const store::StepRow> steps,
                                                           std::int64_t at_ns);
 

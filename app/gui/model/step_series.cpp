@@ -34,7 +34,7 @@ std::vector<ColumnRange> StepSeries::columns(TimeRange range, std::size_t count)
   std::vector<ColumnRange> out(count);
   const double width =
       static_cast<double>(range.length()) / static_cast<double>(std::max<std::size_t>(count, 1));
-  std::size_t next = 0;  // the first change that no column before has
+  std::size_t next = 0;  // the first change after the previous columns
   for (std::size_t i = 0; i < count; ++i) {
     const auto begin = range.begin_ns + static_cast<std::int64_t>(width * static_cast<double>(i));
     const auto end = range.begin_ns + static_cast<std::int64_t>(width * static_cast<double>(i + 1));
@@ -45,7 +45,7 @@ std::vector<ColumnRange> StepSeries::columns(TimeRange range, std::size_t count)
     const std::size_t first = index_of(begin);
     next = first;
     const std::size_t last = index_of(std::max(end, begin + 1));
-    // What holds when the column begins, unless it changes at that very time.
+    // The value held at the column's begin, unless it changes exactly there.
     if (first > 0 && (first == at_.size() || at_[first] != begin)) out[i].take(value_[first - 1]);
     within(first, last, out[i]);
     next = last;

@@ -1,4 +1,4 @@
-// A value that changes at times and holds in between, and its highest and lowest within columns of time.
+// A piecewise constant value over time, and its minimum and maximum per column of time.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shardscope::gui {
 
-/// What a value was within a column; `any` false: it is not known there.
+/// Range of the value within a column; `any` false: unknown there.
 struct ColumnRange {
   double low = 0, high = 0;
   bool any = false;
@@ -17,10 +17,10 @@ struct ColumnRange {
 
 class StepSeries {
  public:
-  /// `value` holds from `at_ns` on; times do not go back. At one time the last counts.
+  /// `value` holds from `at_ns` on; times must not decrease. Of equal times the last value counts.
   void add(std::int64_t at_ns, double value);
-  /// Of `count` equal columns of `range`: no peak between two of them is lost. Where the series has very many
-  /// changes, blocks of them are looked at as one.
+  /// Ranges for `count` equal columns of `range`: includes peaks between columns. With very many changes
+  /// blocks of them are read as one.
   [[nodiscard]] std::vector<ColumnRange> columns(TimeRange range, std::size_t count) const;
   [[nodiscard]] bool empty() const noexcept { return at_.empty(); }
 
@@ -30,7 +30,7 @@ class StepSeries {
 
   std::vector<std::int64_t> at_;
   std::vector<double> value_;
-  std::vector<ColumnRange> blocks_;  ///< of kBlock values each; the last may have fewer
+  std::vector<ColumnRange> blocks_;  ///< of kBlock values each; the last may be shorter
 };
 
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// The spans of one kind that a step holds whole.
+// Iterates over the completed spans of one kind in a step.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,8 @@
 
 namespace shardscope::gui {
 
-/// Calls visit(span) for the lane's spans of `kind` that begin within the step and have ended, depth by
-/// depth: of those that begin at once the outer ones first.
+/// Calls visit(span) for the lane's spans of `kind` that begin within the step and have ended, in order of
+/// depth: outer spans come before inner ones.
 template <typename Visitor>
 void for_each_span_in_step(const store::Store& store, store::LaneId lane, const store::StepRow& step,
                            instrumentation::EventKind kind, Visitor&& visit) {

@@ -41,7 +41,7 @@ bool uses_param(const store::Store& store, std::uint32_t module, std::uint32_t p
   return std::ranges::find(params[param].modules, module) != params[param].modules.end();
 }
 
-/// The place in an earlier micro-step that looks like `here`: same kind and module.
+/// The last earlier gate of the same kind and module as `here`.
 std::optional<GateRow> earlier_alike(const store::Store& store, std::uint32_t rank, const GateRow& here) {
   const bool by_id = is_module_gate(here.kind);
   return store.gate_before(rank, here.at_ns + 1, [&](const GateRow& gate) {
@@ -49,7 +49,7 @@ std::optional<GateRow> earlier_alike(const store::Store& store, std::uint32_t ra
   });
 }
 
-/// The gate right after `here`.
+/// The gate that follows `here`.
 std::optional<GateRow> following(const store::Store& store, std::uint32_t rank, const GateRow& here) {
   return store.gate_after(rank, here.at_ns - 1,
                           [&](const GateRow& gate) { return gate.number > here.number; });
@@ -119,7 +119,7 @@ std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank
 std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
                                    RunTo target, Direction direction, std::int64_t until_ns) {
   const auto found = search(store, rank, at_ns, direction, [&](const GateRow& gate) {
-    if (gate.at_ns > until_ns) return true;  // nothing later is read
+    if (gate.at_ns > until_ns) return true;  // stops the search
     switch (target.kind) {
       case RunToKind::step:
         return gate.kind == ev::GateKind::step && gate.id == target.id;

@@ -1,4 +1,4 @@
-// Stepping: in a recording a time cursor moves along the gates; live, the same command becomes a stop rule.
+// Stepping: in a recording the cursor moves along the gates; live, the same command is sent as a stop rule.
 #pragma once
 
 #include <cstdint>
@@ -29,41 +29,41 @@ struct RunTo {
 
 using GateRow = store::Store::GateRow;
 
-/// The last gate of a rank at or before `at_ns`; nothing before the first.
+/// The last gate of a rank at or before `at_ns`; nullopt before the first.
 [[nodiscard]] std::optional<GateRow> gate_at(const store::Store& store, std::uint32_t rank,
                                              std::int64_t at_ns);
-/// Next gate of that unit after (before) `at_ns`; nothing at the end of the run.
+/// The next gate of this unit after (or before) `at_ns`; nullopt at the end of the run.
 [[nodiscard]] std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank,
                                                  std::int64_t at_ns, StepUnit unit, Direction direction);
-/// Looks no further than `until_ns`, forwards.
+/// Forwards: searches up to `until_ns` only.
 [[nodiscard]] std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank,
                                                  std::int64_t at_ns, RunTo target, Direction direction,
                                                  std::int64_t until_ns = INT64_MAX);
 
-/// Where a rank is at a time: the last gate that it passed, or holds at.
+/// Position of a rank at a time: the last gate that it passed, or that holds it.
 struct GatePosition {
-  bool known = false;    ///< it has passed a gate; else the rest says nothing
-  bool holding = false;  ///< live and paused
+  bool known = false;    ///< the rank has passed a gate; false: the other members are unset
+  bool holding = false;  ///< live and paused at the gate
   std::uint64_t gate_number = 0;
   std::string place;  ///< "before the forward of h.3.attn"
 };
 [[nodiscard]] GatePosition gate_position(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
 
-/// What the scheduler did before and does after that gate.
+/// Scheduler actions before and after that gate.
 struct ActionsAround {
-  std::string previous_place;           ///< of the gate before; empty at the first
-  std::vector<SchedulerAction> before;  ///< between the gate before and this one
+  std::string previous_place;           ///< of the previous gate; empty at the first
+  std::vector<SchedulerAction> before;  ///< between the previous gate and this one
   std::vector<SchedulerAction> next;    ///< between this gate and the next one
   std::string next_place;
   bool predicted =
-      false;  ///< the next gate is not recorded yet: `next` is from the same place of an earlier micro-step
+      false;  ///< next gate not recorded yet: `next` is from the same place of an earlier micro-step
 };
 [[nodiscard]] ActionsAround actions_around(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
 
 /// Parameters of a rank by status at a time.
 struct StatusLists {
   std::vector<std::uint32_t> not_available, in_flight, available, persistent;
-  bool known = true;  ///< false: not kept there (Store::is_known()), and the lists are empty
+  bool known = true;  ///< false: not stored for this time (Store::is_known()); the lists are empty
   std::int64_t not_available_elems = 0, in_flight_elems = 0, available_elems = 0, persistent_elems = 0;
 };
 [[nodiscard]] StatusLists status_lists(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);

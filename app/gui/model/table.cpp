@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Digits count as numbers: "rank 9" before "rank 10".
+/// Compares digits as numbers: "rank 9" before "rank 10".
 bool before(const std::string& a, const std::string& b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   std::size_t i = 0;

@@ -1,5 +1,5 @@
-// A list as data: columns, rows and cells with what they are sorted by. The window draws it as a table of
-// ImGui; sorting and copying are here, where they are tested.
+// A table as data: columns, rows and cells with sort keys. The window draws it with ImGui; sorting and
+// copying are implemented here, where they can be tested.
 #pragma once
 
 #include <cstddef>
@@ -17,38 +17,38 @@ enum class Tone : std::uint8_t { normal, muted, good, bad, warning, accent };
 
 struct Cell {
   std::string text;
-  std::optional<double> value;  ///< numbers sort by it; without one the cell sorts by its text
+  std::optional<double> value;  ///< sort key; nullopt: sorts by text
   Tone tone = Tone::normal;
-  std::optional<Meaning> swatch;  ///< a square of that colour in front
-  std::string tip;                ///< under the pointer; empty: the text, where it is cut
+  std::optional<Meaning> swatch;  ///< a square of this colour before the text
+  std::string tip;                ///< tooltip; empty: the text, if it is cut
 };
 
 struct Column {
   std::string name;
   float weight = 1;      ///< share of the width
   bool number = false;   ///< right-aligned, tabular digits
-  std::string tip = {};  ///< of its head: definition, unit, formula
-  bool hidden = false;   ///< until the user shows it
-  float smallest = 0;    ///< width that what it draws itself needs, in points
+  std::string tip = {};  ///< tooltip of the header: definition, unit, formula
+  bool hidden = false;   ///< initially; the user can show it
+  float smallest = 0;    ///< minimum width for custom drawing, in points
 };
 
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;  ///< each as long as `columns`
-  /// A row of texts and numbers; what is left out is empty.
+  /// Appends a row of texts and numbers; missing cells are empty.
   std::vector<Cell>& add(std::vector<Cell> cells);
 };
 
-/// A number as it is shown and sorted. NaN and nullopt: "–", behind every number in either direction.
+/// A number with its text and sort key. NaN and nullopt: "–", sorted last in either direction.
 [[nodiscard]] Cell number_cell(std::optional<double> value, std::string text);
 
-/// Rows in order of a column; equal ones, and all where there is no such column, keep their order.
+/// Row indexes in order of a column; stable, and unchanged if there is no such column.
 [[nodiscard]] std::vector<std::size_t> sorted_rows(const Table& table, std::size_t column, bool descending);
 
-/// Rows as a spreadsheet takes them from the clipboard: a line of heads, tabs between cells.
+/// Clipboard format of spreadsheets: a header line, cells separated by tabs.
 [[nodiscard]] std::string tab_separated(const Table& table, std::span<const std::size_t> rows);
 
-/// Every row for a file (RFC 4180), as it is shown. What a spreadsheet would compute gets a ' before it.
+/// All rows as CSV (RFC 4180), as displayed. Cells that a spreadsheet would evaluate get a leading '.
 [[nodiscard]] std::string comma_separated(const Table& table, std::span<const std::size_t> rows);
 
 }  // namespace shardscope::gui

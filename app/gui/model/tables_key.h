@@ -1,4 +1,4 @@
-// What is kept of a run's tables goes by this: equal while they are the same.
+// Cache key of data derived from a run's tables: equal while they are unchanged.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace shardscope::gui {
 
-/// Those of one rank only grow; others take their place where they are of a lower rank or have more
-/// (store::TablesOfRanks).
+/// The tables of one rank only grow; tables of another rank replace them if that rank is lower or they are
+/// larger (store::TablesOfRanks).
 struct TablesKey {
   std::uint64_t run = 0;  ///< Session::number()
   std::uint32_t rank = 0;

@@ -22,7 +22,7 @@ double TimeScale::ns_per_pixel() const noexcept {
 }
 
 void TimeAxis::set(TimeRange range, std::int64_t limit_ns) {
-  // A tenth of the length may show beyond either end, so that the first and last event are not at the rim.
+  // Up to a tenth of the length beyond either end, so that the first and last event are not at the edge.
   const std::int64_t longest = std::max<std::int64_t>(limit_ns + limit_ns / 5, kShortest * 10);
   const std::int64_t length = std::clamp(range.length(), kShortest, longest);
   const std::int64_t overhang = length / 10;
@@ -86,7 +86,7 @@ std::vector<Tick> time_ticks(const TimeScale& scale, float min_gap) {
                     : step_ns >= 1'000'000   ? Unit{1'000'000, "ms"}
                     : step_ns >= 1000        ? Unit{1000, "µs"}
                                              : Unit{1, "ns"};
-  // The base of the labels: whole multiples of 1000 units, so that far in they stay short.
+  // Labels are relative to a multiple of 1000 units, so that they stay short at high zoom.
   std::vector<Tick> ticks;
   std::int64_t at = scale.range.begin_ns / step_ns * step_ns;
   if (at < scale.range.begin_ns) at += step_ns;
@@ -98,7 +98,7 @@ std::vector<Tick> time_ticks(const TimeScale& scale, float min_gap) {
 }
 
 namespace {
-/// The least round number that is `rough` or more.
+/// The smallest round number that is at least `rough`.
 double round_step(double rough, bool binary) {
   if (binary) return std::exp2(std::ceil(std::log2(rough)));
   const double power = std::pow(10.0, std::floor(std::log10(rough)));

@@ -1,4 +1,4 @@
-// The one time range that the timeline, the memory plot and the step ruler share.
+// The visible time range, shared by the timeline, the memory plot and the step ruler.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TimeRange {
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
-/// Maps a time range onto pixel columns [left, left + width).
+/// Maps a time range to the pixels [left, left + width).
 struct TimeScale {
   TimeRange range;
   float left = 0;
@@ -27,20 +27,20 @@ struct TimeScale {
   [[nodiscard]] double ns_per_pixel() const noexcept;
 };
 
-/// What of a run is on show. `limit_ns` is the run's last event; the range may overhang it a little.
+/// The visible range of a run. `limit_ns` is the run's last event; the range may extend a little beyond it.
 class TimeAxis {
  public:
-  static constexpr std::int64_t kShortest = 200;  ///< ns: further in there is nothing to see
+  static constexpr std::int64_t kShortest = 200;  ///< ns: shorter ranges show nothing more
 
   [[nodiscard]] const TimeRange& range() const noexcept { return range_; }
   void set(TimeRange range, std::int64_t limit_ns);
-  /// Scales by `factor` (< 1 zooms in) keeping `anchor_ns` where it is on the screen.
+  /// Scales by `factor` (< 1 zooms in), keeping `anchor_ns` at its screen position.
   void zoom(double factor, std::int64_t anchor_ns, std::int64_t limit_ns);
   void pan(std::int64_t delta_ns, std::int64_t limit_ns);
   void fit(std::int64_t limit_ns);
-  /// Moves the range, its length kept, so that it ends a little after `edge_ns`.
+  /// Moves the range, keeping its length, so that it ends a little after `edge_ns`.
   void follow(std::int64_t edge_ns);
-  /// Moves just enough to show [begin, end); zooms out if it is longer than the range.
+  /// Moves just enough to show `what`; zooms out if `what` is longer than the range.
   void reveal(TimeRange what, std::int64_t limit_ns);
 
  private:

@@ -11,7 +11,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Of the lanes of the GPU those that are shown, from top to bottom, behind those that the run names.
+/// Lanes of the GPU rows, from top to bottom, after those named by the run.
 constexpr std::array kGpuRows{ev::StreamId::extra_1,     ev::StreamId::extra_2,     ev::StreamId::extra_3,
                               ev::StreamId::extra_4,     ev::StreamId::gpu_compute, ev::StreamId::gpu_gather,
                               ev::StreamId::gpu_reduce,  ev::StreamId::gpu_copy,    ev::StreamId::gpu_other_1,
@@ -29,7 +29,7 @@ std::vector<std::uint32_t> ranks_in_order(const store::Store& store, const Timel
   return out;
 }
 
-/// Without those that the filter hides, and groups that have no other.
+/// Removes hidden ranks, and groups that become empty.
 std::vector<RankGroup> filtered(std::vector<RankGroup> groups, const TimelineOptions& options) {
   if (!options.shown) return groups;
   for (RankGroup& group : groups)
@@ -42,7 +42,7 @@ std::size_t ranks_shown(const store::Store& store, const TimelineOptions& option
   return options.shown ? options.shown->size() : store.ranks().size();
 }
 
-/// The lanes that are rows of a rank, with the most depths of them that are shown.
+/// Lanes of a rank with the maximum number of rows.
 struct Lane {
   RowKind kind;
   ev::StreamId stream;
@@ -64,7 +64,7 @@ std::uint8_t depths_shown(const Lane& lane, const TimelineOptions& options) {
   return lane.kind == RowKind::compute ? options.compute_depths : options.lane_depths;
 }
 
-/// Rows of a rank's lanes that are not shown for want of room.
+/// Number of a rank's lane rows hidden for lack of room.
 std::uint32_t rows_left_out(const store::Store& store, std::uint32_t rank, const TimelineOptions& options) {
   std::uint32_t out = 0;
   for (const Lane& lane : kLanes) {
@@ -76,9 +76,9 @@ std::uint32_t rows_left_out(const store::Store& store, std::uint32_t rank, const
   return out;
 }
 
-/// Leaves out rows of the lanes of `rank`, the only one whose lanes are shown, as few as it takes for rows of
-/// `whole` in all to fit. Where none are enough, its own lanes are to fit: other ranks are scrolled to, but
-/// what it gathers and reduces says more than the depths of its modules.
+/// Omits as few lane rows of `rank` as needed to fit rows of total height `whole`; only this rank is
+/// expanded. If impossible, fits the rank's own lanes: other ranks can be scrolled to, and its gathers and
+/// reductions matter more than deep modules.
 void leave_out_rows(const store::Store& store, TimelineOptions& options, std::uint32_t rank, float whole,
                     float height) {
   struct Step {
@@ -99,14 +99,14 @@ void leave_out_rows(const store::Store& store, TimelineOptions& options, std::ui
   const auto ranks = static_cast<float>(ranks_shown(store, options));
   constexpr std::array kEveryRank{Step{kLaneDepths, 5}, Step{1, 3}};
   if (each * ranks <= height && fits(kEveryRank, whole)) return;
-  // What is left when not even that fits is as good as it gets.
+  // If this does not fit either, the smallest layout is used.
   constexpr std::array kOwnLanes{Step{kLaneDepths, 5}, Step{1, 1}};
   fits(kOwnLanes, whole - each * std::max(0.0F, ranks - 1));
 }
 
-/// The first of every kNumbered heat rows that follow one another.
+/// Numbers the first of every kNumbered consecutive heat rows.
 void number_heat_rows(std::vector<TimelineRow>& rows) {
-  constexpr std::size_t kNumbered = 3;  // heat rows that a number's height covers
+  constexpr std::size_t kNumbered = 3;  // rows covered by the height of a number
   for (std::size_t i = 0; i < rows.size();) {
     std::size_t end = i;
     while (end < rows.size() && rows[end].heat) ++end;
@@ -115,8 +115,8 @@ void number_heat_rows(std::vector<TimelineRow>& rows) {
   }
 }
 
-/// Of each parameter that is followed, a band for each rank under one another, whatever ranks are hidden
-/// behind their node: they are what is compared.
+/// Per followed parameter one band for each rank, also in closed groups, since the ranks are
+/// compared.
 template <typename Add>
 void add_bands(const std::vector<RankGroup>& groups, const TimelineOptions& options, const Add& add,
                TimelineRows& out) {
@@ -137,13 +137,13 @@ void add_bands(const std::vector<RankGroup>& groups, const TimelineOptions& opti
 
 }  // namespace
 
-// By host where the ranks are of several and stand in the order of their numbers, or in the given groups.
+// By host if there are several and the ranks are in order of number, or the given groups.
 std::vector<RankGroup> all_groups(const store::Store& store, const TimelineOptions& options) {
   if (options.ranks.empty() && !options.groups.empty()) return options.groups;
   if (options.ranks.empty()) {
     std::vector<RankGroup> out;
     for (const store::RankRow& rank : store.ranks()) {
-      // Ranks of a node mostly follow one another.
+      // Ranks of a node are usually consecutive.
       auto known = !out.empty() && out.back().title == rank.host
                        ? std::prev(out.end())
                        : std::ranges::find(out, rank.host, &RankGroup::title);
@@ -336,7 +336,7 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
 }
 
 void resolve_height(const store::Store& store, TimelineOptions& options, float height) {
-  constexpr float kScreens = 2;  // of ranks, that are scrolled through rather than lowered
+  constexpr float kScreens = 2;  // heights of the view that are scrolled before rows become low
   const float all = static_cast<float>(ranks_shown(store, options)) * (kRankHeaderHeight + kLaneGap);
   options.heat = options.rank_height == RankHeight::heat ||
                  (options.rank_height == RankHeight::automatic && all > kScreens * height);
@@ -349,7 +349,7 @@ void expand_while_room(const store::Store& store, TimelineOptions& options, floa
   for (const RankGroup& group : shown_groups(store, options))
     ranks.insert(ranks.end(), group.ranks.begin(), group.ranks.end());
   if (!ranks.empty() && options.expanded.empty()) options.expanded.insert(ranks.front());
-  // As long as nothing is known of the height there is no room for a second.
+  // Before the height is known only one rank is expanded.
   if (height > 0 && options.expanded.size() == 1) {
     const float whole = layout_rows(store, options).height;
     const std::uint32_t open = *options.expanded.begin();

@@ -1,4 +1,4 @@
-// The tour of the window: where to look, one place after the other, and what is there.
+// The tour of the window: a sequence of places, with an explanation of each.
 #pragma once
 
 #include <span>

@@ -95,7 +95,7 @@ void add_time(const AppState& app, Rows& rows) {
     std::optional<std::int64_t> offset;
     try {
       offset = store::unix_offset_ns(app.run->source());
-    } catch (const std::exception&) {  // what is wrong with the file was said when it was opened
+    } catch (const std::exception&) {  // reported when the file was opened
       offset.reset();
     }
     rows.add("recorded", offset ? day_and_time(store.origin_ns() + *offset) : "not known",
@@ -155,7 +155,7 @@ std::string load_rate(const store::RecordingInfo& info, std::chrono::nanoseconds
 
 void add_load(const Session& run, Rows& rows) {
   const auto load = run.load_time();
-  // A picture of a recording is the same every time, so it has no such times.
+  // Pictures of a recording must be reproducible: no times.
   if (!load || !run.in_window()) return;
   rows.section("load");
   rows.add("opened in", duration(load->opened.count()).text(),
@@ -200,7 +200,7 @@ void add_file(const Session& run, Rows& rows) {
 
 constexpr const char* kMoment = "moment";
 
-/// A row for each, by which it is reached.
+/// One row per moment; a click goes there.
 void add_moments(const store::Store& store, Rows& rows) {
   constexpr std::size_t kMost = 50;
   const auto moments = store.moments();
@@ -212,7 +212,7 @@ void add_moments(const store::Store& store, Rows& rows) {
     rows.add("", std::to_string(moments.size() - kMost) + " more moments", "`shardscope info` lists all");
 }
 
-/// Notes without a time of their own say what the recording is: the first one is its description.
+/// Notes without a time describe the recording: the first is its description.
 void add_description(const AppState& app, Rows& rows) {
   const auto notes = app.notes.notes();
   if (!notes.empty()) rows.add("notes", std::to_string(notes.size()), notes.front().text);
@@ -259,7 +259,7 @@ std::optional<LoadText> load_text(const Session& run) {
 Table event_counts(const Session& run) {
   const store::Store& store = run.store();
   std::map<std::string_view, std::uint64_t> counts;
-  // A span that has ended is two events.
+  // A completed span counts once, although it has two events.
   for (const store::SpanTotal& total : store.span_totals())
     counts[ev::name_of(total.kind)] += static_cast<std::uint64_t>(total.count);
   for (std::size_t number = 1; number < ev::kKindRows.size(); ++number) {

@@ -1,5 +1,5 @@
-// What is known of the run that is shown and of its recording: the program, hosts, times, counts of events,
-// what was lost, memory and file, as a table.
+// Facts about the current run and its recording as a table: program, hosts, times, event counts, lost events,
+// memory, file.
 #pragma once
 
 #include <array>
@@ -17,26 +17,26 @@ struct Analysis;
 struct AppState;
 class Session;
 
-/// Rows: what, value, and of figures how they are meant. `app`: for the clock's error in the range shown.
+/// Rows: fact, value, and how figures are defined. `app`: for the clock error in the visible range.
 [[nodiscard]] Table trace_table(const AppState& app);
 
-/// Which moment of the store (moments()) a row of trace_table() is about; nothing: none.
+/// Index into the store's moments() of the moment in a row of trace_table(); nullopt for other rows.
 [[nodiscard]] std::optional<std::size_t> moment_of(const Table& facts, std::size_t row);
 
-/// Why there is no time of an analysis: it is not whole yet, or it has failed. Empty: there is one.
+/// Why the time of an analysis is unknown: incomplete or failed. Empty: it is known.
 [[nodiscard]] std::string no_analysis(const Analysis& analysis);
 
-/// "loaded in 0.24 s" and how much that was, of a recording that is wholly analysed; else nothing.
+/// "loaded in 0.24 s" and the amount loaded, for a completely analysed recording; else nullopt.
 struct LoadText {
   std::string brief, whole;
 };
 [[nodiscard]] std::optional<LoadText> load_text(const Session& run);
 
-/// How many events of each kind: spans by their begin, instants by kind and code. Those of a rank, or of all.
-/// Columns: kind, count, share.
+/// Number of completed spans and of instants of each kind, summed over all ranks. Columns: kind, count,
+/// share.
 [[nodiscard]] Table event_counts(const Session& run);
 
-/// Both, made when the run has changed, and of a live one at most once in a while.
+/// Both tables, cached; recomputed when the run, its analysis or its notes change, at most every kEvery.
 class TraceInfo {
  public:
   static constexpr double kEvery = 1;  ///< seconds
@@ -47,7 +47,7 @@ class TraceInfo {
 
  private:
   Tables made_;
-  std::optional<std::array<std::uint64_t, 3>> of_;  ///< the run, what is known of it, its notes
+  std::optional<std::array<std::uint64_t, 3>> of_;  ///< run, store revision, notes version
   std::shared_ptr<const Analysis> of_analysis_;
   double made_at_ = 0;
 };

@@ -1,4 +1,4 @@
-// Two threads that take turns with one store: the window, which must not be kept waiting, and the analysis.
+// Alternating access of two threads to one store: the window, which must not wait long, and the analysis.
 #pragma once
 
 #include <condition_variable>
@@ -7,8 +7,8 @@
 
 namespace shardscope::gui {
 
-/// A store belongs to one thread at a time. The window takes it with first(); the analysis with next(), for a
-/// few milliseconds at most, and never while the window waits.
+/// Exclusive access to a store. The window acquires it with first(); the analysis with next(), for a few
+/// milliseconds at most, and never while the window waits.
 class Turns {
  public:
   class Turn {

@@ -23,7 +23,7 @@ std::optional<SchedulerAction> update_action(const store::Store& store, const ev
     case ev::EventKind::clip_factor: {
       const auto fields = ev::as<ev::EventKind::clip_factor>(event);
       const auto factor = fields.value;
-      if (factor == 1) return std::nullopt;  // the norm was within the limit
+      if (factor == 1) return std::nullopt;  // norm within the limit: not clipped
       action.text = "Gradients clipped: multiplied by " + decimal(factor, 4);
       return action;
     }

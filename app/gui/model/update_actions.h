@@ -8,7 +8,7 @@
 
 namespace shardscope::gui {
 
-/// Empty unless the event belongs to the update and says that something was done.
+/// nullopt unless the event belongs to the optimizer update and reports an action.
 [[nodiscard]] std::optional<SchedulerAction> update_action(const store::Store& store, const ev::Event& event,
                                                            const analysis::DecisionLimits& limits);
 

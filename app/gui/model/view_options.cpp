@@ -23,7 +23,7 @@ std::optional<Number> number_after(std::string_view line, std::string_view key) 
   return error == std::errc{} && at == end ? std::optional(value) : std::nullopt;
 }
 
-/// A height of the file, in pixels, if the line has one within the limits.
+/// Parses a height in pixels, if the line has one within the limits.
 void take_height(std::string_view line, std::string_view key, float lowest, float highest, float& height) {
   if (const auto value = number_after(line, key);
       value && *value >= static_cast<unsigned>(lowest) && *value <= static_cast<unsigned>(highest))

@@ -1,5 +1,5 @@
-// What of the timeline is hidden, how high its lanes are, and how long a step may take: set by the user and
-// kept for the next window.
+// View settings of the timeline, saved between sessions: hidden classes, lane height, target duration of a
+// step.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace shardscope::gui {
 
 enum class ItemClass : std::uint8_t {
-  modules,      ///< spans of modules
-  waits,        ///< the lane of waits, and those in the compute lane
-  collectives,  ///< the lanes of gathers and reductions
-  kernels,      ///< spans of kernels on the compute lane
-  gpu,          ///< the lanes of the GPU's streams
-  marks,        ///< hits, arrows, marks of late and early gathers
+  modules,      ///< module spans
+  waits,        ///< the lane of waits, and waits in the compute lane
+  collectives,  ///< the gather and reduce lanes
+  kernels,      ///< kernel spans on the compute lane
+  gpu,          ///< the lanes of GPU streams
+  marks,        ///< search hits, arrows, marks of late and early gathers
   notes,        ///< flags of notes and bookmarks
 };
 inline constexpr int kItemClasses = 7;
@@ -30,8 +30,8 @@ struct ViewOptions {
   static constexpr std::int64_t kMostStepTarget_ns = 1'000'000'000'000'000'000;
   std::uint32_t hidden = 0;  ///< bits by ItemClass
   float lane_height = kUsual;
-  float curve_height = kUsualCurve;  ///< of the curves that Rows adds
-  std::int64_t step_target_ns = 0;   ///< without pauses; longer steps are marked. 0: none
+  float curve_height = kUsualCurve;  ///< height of the curve rows
+  std::int64_t step_target_ns = 0;   ///< target without pauses; longer steps are marked. 0: none
   [[nodiscard]] bool hides(ItemClass what) const noexcept {
     return (hidden >> static_cast<unsigned>(what) & 1U) != 0;
   }
@@ -39,11 +39,11 @@ struct ViewOptions {
   friend bool operator==(const ViewOptions&, const ViewOptions&) = default;
 };
 
-/// Whether spans of a kind are hidden, wherever they lie.
+/// Whether spans of a kind are hidden in every lane.
 [[nodiscard]] bool hides(const ViewOptions& options, instrumentation::EventKind begin_kind) noexcept;
-/// "hidden: waits, GPU lanes"; empty where nothing is.
+/// "hidden: waits, GPU lanes"; empty if nothing is.
 [[nodiscard]] std::string hidden_text(const ViewOptions& options);
-/// Lines of the settings file, and back: a line that is none of these, or wrong, changes nothing.
+/// Serialization for the settings file; ignores unknown and invalid lines.
 [[nodiscard]] std::vector<std::string> lines_of(const ViewOptions& options);
 void take_line(ViewOptions& options, std::string_view line);
 

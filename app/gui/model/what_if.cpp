@@ -22,7 +22,7 @@ namespace {
 namespace ev = shardscope::instrumentation;
 using Kind = WhatIfSetting::Kind;
 
-/// Of the stage, in what_if_settings().
+/// Index of the stage in what_if_settings().
 constexpr std::size_t kStage = 0;
 
 std::string number_text(double value) {
@@ -47,8 +47,8 @@ std::optional<double> maybe(const nlohmann::json& object, const char* key) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// What the run would have at this stage if only the stage were changed: the configuration's own value, or,
-/// of a box, which is checked or not, the default of the stage.
+/// The setting's value if only the stage were changed: that of the configuration, or, for an on/off setting
+/// that is not set, the default of the stage.
 std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, std::int32_t stage) {
   std::string value = setting_value(tables.config_json, setting.key);
   if (setting.kind != Kind::on_off || !analysis::names_zero_settings(tables.config_json)) return value;
@@ -58,12 +58,12 @@ std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, 
     zero.stage = at;
     return std::string(zero.overlap() ? "true" : "false");
   };
-  // Our own runs record every setting: what is the default of their stage, what-if takes as not set.
+  // Our own runs record every setting: a value equal to its stage's default counts as not set.
   const bool set = !value.empty() && (!tables.framework.empty() || value != by_default(tables.stage));
   return set ? value : by_default(stage);
 }
 
-/// Of a stage as the panel has it: empty where the configuration has none.
+/// The stage of a value in the panel; empty: not in the configuration.
 std::int32_t stage_of(const std::string& value, const ev::RunTables& tables) {
   return value.empty() ? tables.stage : std::atoi(value.c_str());
 }
@@ -234,7 +234,7 @@ std::string setting_value(const std::string& config_json, const std::string& key
   const nlohmann::json& value = config[pointer];
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return key.ends_with(".device") ? "none" : "";
-  // A count that was written as 5e8 is a whole number all the same.
+  // Counts written as 5e8 are integers.
   if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
       std::fabs(value.get<double>()) < 1e15)
     return std::to_string(static_cast<std::int64_t>(value.get<double>()));
@@ -266,7 +266,7 @@ void choose_stage(WhatIfChoice& choice, const ev::RunTables& tables, const std::
 
 void change(WhatIfChoice& choice, const ev::RunTables& tables, const std::vector<analysis::Change>& changes) {
   const auto& settings = what_if_settings();
-  // First: what is not changed is then what it is at that stage.
+  // The stage first: it changes the values of settings without a change.
   for (const analysis::Change& wanted : changes)
     if (wanted.key == settings[kStage].key) choose_stage(choice, tables, plain_value(wanted.value));
   for (const analysis::Change& wanted : changes) {
@@ -291,7 +291,7 @@ std::vector<std::string> what_if_arguments(const std::string& program, const std
   const auto& settings = what_if_settings();
   const std::int32_t stage = stage_of(choice.values.empty() ? "" : choice.values[kStage], tables);
   for (std::size_t i = 0; i < std::min(settings.size(), choice.values.size()); ++i) {
-    // With another stage a box is named: its default is that stage's, and what is shown is played.
+    // With another stage on/off settings are always passed: their default depends on the stage.
     const bool named = settings[i].kind == Kind::on_off && stage != tables.stage;
     if (choice.values[i].empty() || (choice.values[i] == recorded.values[i] && !named)) continue;
     if (stage < settings[i].first_stage || stage > settings[i].last_stage) continue;

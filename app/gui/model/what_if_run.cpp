@@ -1,4 +1,4 @@
-// The runs of `shardscope what-if` that the panel starts, and their results.
+// Runs `shardscope what-if` for the panel and reads its results.
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// None where the run was not kept or cannot be read: then the figures stand alone.
+/// Plan counts of the simulated run; empty if it was not stored or cannot be read.
 std::vector<PlanCount> counts_of(const std::string& recording) {
   if (recording.empty()) return {};
   try {
@@ -30,7 +30,7 @@ WhatIfRun::~WhatIfRun() {
 }
 
 void WhatIfRun::forget() {
-  command_ = std::make_unique<CommandRun>();  // whatever still ran has ended, and its outcome is the last
+  command_ = std::make_unique<CommandRun>();  // ends a running command; its outcome is dropped below
   const std::lock_guard lock(mutex_);
   outcome_.reset();
 }

@@ -14,7 +14,7 @@ FontFile find_font(const char* family, const char* weight) {
   const std::string query = std::string(family) + ":style=" + weight + ":weight=" + weight;
   const Pattern wanted(FcNameParse(reinterpret_cast<const FcChar8*>(query.c_str())));
   if (!wanted) return {};
-  // Outlines of one weight each: the rasterizer draws neither bitmaps nor variable fonts.
+  // Static outline fonts only: the rasterizer supports neither bitmaps nor variable fonts.
   FcPatternAddBool(wanted.get(), FC_SCALABLE, FcTrue);
   FcPatternAddBool(wanted.get(), FC_VARIABLE, FcFalse);
   FcConfigSubstitute(nullptr, wanted.get(), FcMatchPattern);

@@ -1,4 +1,4 @@
-// Finds the window's fonts through fontconfig, in the system's and the user's folders.
+// Finds the window's fonts with fontconfig, in the system's and the user's folders.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 namespace shardscope::gui {
 
 struct FontFile {
-  std::string path;    ///< empty: the system has no font that can be drawn
+  std::string path;    ///< empty: no usable font is installed
   int index = 0;       ///< of the face in the file
   bool exact = false;  ///< the requested family, not fontconfig's substitute
 };
 
-/// `weight` in fontconfig's words: regular, semibold.
+/// `weight`: a fontconfig name: regular, semibold.
 [[nodiscard]] FontFile find_font(const char* family, const char* weight);
 
 }  // namespace shardscope::gui

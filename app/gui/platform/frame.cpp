@@ -27,7 +27,7 @@ ImFont* load(const char* family, const char* weight, float pixels, std::string& 
   const FontFile file = find_font(family, weight);
   std::error_code ignored;
   ImFont* font = nullptr;
-  // ImGui ends the program on a file that is not there.
+  // ImGui aborts on a missing file.
   if (std::filesystem::is_regular_file(file.path, ignored)) {
     ImFontConfig config;
     config.OversampleH = 2;
@@ -65,10 +65,10 @@ Frame::Frame() {
   ImGui::CreateContext();
   ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // the window names one; pictures leave none
+  io.IniFilename = nullptr;  // set by the window; pictures write none
   io.LogFilename = nullptr;
   io.ConfigInputTextCursorBlink =
-      false;  // frames are drawn only when something happens: it would stop unseen
+      false;  // frames are drawn only when something happens: blinking would stop at a random phase
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   workspace_.keep_in_settings();
@@ -99,8 +99,8 @@ void Frame::load_fonts() {
 void Frame::choose_navigation() {
   ImGuiIO& io = ImGui::GetIO();
   constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
-  // From the first Tab or Alt on, until the pointer is used or Escape is pressed: what is asked for in one
-  // frame ImGui finds in the next.
+  // From Tab or Alt until the pointer is used or Escape is pressed: ImGui applies a change of navigation in
+  // the next frame.
   for (const KeyPress& press : keys_) {
     if (press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt)
       by_keyboard_ = true;
@@ -109,7 +109,7 @@ void Frame::choose_navigation() {
   }
   for (const ImGuiInputEvent& event : ImGui::GetCurrentContext()->InputEventsQueue)
     by_keyboard_ = by_keyboard_ && event.Type != ImGuiInputEventType_MouseButton;
-  // Until a panel was clicked ImGui's cursor is in none, or in what lies behind them.
+  // Before a click in a panel ImGui's cursor is in no window or in the host window.
   ImGuiWindow* const at = ImGui::GetCurrentContext()->NavWindow;
   if (by_keyboard_ && (at == nullptr || std::string_view(at->Name) == Workspace::kHostWindow))
     ImGui::FocusTopMostWindowUnderOne(nullptr, at, nullptr, ImGuiFocusRequestFlags_None);
@@ -129,8 +129,8 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   apply_theme(palette(app.theme));
   choose_navigation();
   ImGui::NewFrame();
-  // The letters are made for the pixels of the screen; ImGui does so only for the font that it writes with
-  // itself.
+  // Rasterize glyphs at the screen's density; ImGui does this only for its current
+  // font.
   for (ImFont* font : fonts_.at) font->CurrentRasterizerDensity = io.DisplayFramebufferScale.x;
   Pointer pointer;
   pointer.x = io.MousePos.x;
@@ -161,21 +161,21 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   if (app.other) app.other->begin_frame();
   const std::vector<PlacedForDump> placed = workspace_.placed();
   workspace_.draw(ctx, panel);
-  // Windows that move to another place are whole there a frame later, and the tabs beside them one more.
+  // After a move a window is complete one frame later, and the tabs beside it two.
   if (placed != workspace_.placed()) {
     unsettled_ = 2;
   } else if (unsettled_ > 0) {
     --unsettled_;
   }
   took_input_ |= unsettled_ > 0;
-  // All panels show the time under the pointer a frame after the one below it has said it, which it does not
-  // while a button is held.
+  // Panels draw the time under the pointer one frame after hover_next_ns is set; it is not set while a button
+  // is held.
   took_input_ |= app.hover_ns != app.hover_next_ns;
   if (app.other) app.other->end_frame();
   app.run->end_frame();
   keys_.clear();
   const ImGuiContext& imgui = *ImGui::GetCurrentContext();
-  // ImGui hands out a burst of events over several frames; what is left comes with the next.
+  // ImGui spreads a burst of events over several frames: draw until its queue is empty.
   took_input_ |= !imgui.InputEventsQueue.empty();
   const bool fading = imgui.DimBgRatio > 0 && imgui.DimBgRatio < 1;
   moving_ = ctx.moving || fading;

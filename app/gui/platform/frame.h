@@ -1,4 +1,4 @@
-// One frame of the dashboard, for window and screenshots alike: fonts, ImGui's begin and end, the workspace
+// One frame of the dashboard, for windows and screenshots: fonts, ImGui's begin and end, and the workspace in
 // between.
 #pragma once
 
@@ -30,21 +30,21 @@ class Frame {
   /// Builds one frame. Display size, pointer and keys must be in ImGui's IO, in logical pixels.
   ImDrawData* build(AppState& app, std::string_view panel, double seconds);
 
-  /// A key went down or repeats; the next frame sees it.
+  /// Reports a key pressed or repeated, for the next frame.
   void press(int code, int modifiers = 0) { keys_.push_back({code, modifiers}); }
   [[nodiscard]] Workspace& workspace() { return workspace_; }
   [[nodiscard]] bool moving() const { return moving_; }
-  /// Whether the last frame was given anything that the user did (Redraw::drawn).
+  /// Whether the last frame received user input (Redraw::drawn).
   [[nodiscard]] bool took_input() const { return took_input_; }
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] const FrameStats& stats() const { return stats_; }
   [[nodiscard]] FrameStats& stats() { return stats_; }
-  /// Empty, or why the text does not look as designed.
+  /// Why text does not look as designed; empty: no problem.
   [[nodiscard]] const std::string& font_problem() const { return font_problem_; }
 
  private:
   void load_fonts();
-  /// Arrows, space and Enter are ImGui's while the keyboard moves its cursor or a list is open: elsewhere
+  /// Gives arrows, space and Enter to ImGui while the keyboard moves its cursor or a list is open; otherwise
   /// they step through the run.
   void choose_navigation();
   Workspace workspace_;
@@ -53,8 +53,8 @@ class Frame {
   std::string font_problem_;
   std::vector<KeyPress> keys_;
   bool moving_ = false, took_input_ = false;
-  int unsettled_ = 0;         ///< frames that the layout still needs
-  bool by_keyboard_ = false;  ///< ImGui's cursor is wanted: since Tab or Alt was pressed
+  int unsettled_ = 0;         ///< frames still needed by the layout
+  bool by_keyboard_ = false;  ///< ImGui's cursor is visible, since Tab or Alt was pressed
   std::uint64_t count_ = 0;
 };
 

@@ -104,8 +104,8 @@ std::vector<std::uint8_t> Offscreen::render(Frame& frame, AppState& app, const s
   io.DisplaySize = {static_cast<float>(s.width) / scale, static_cast<float>(s.height) / scale};
   io.DisplayFramebufferScale = {scale, scale};
   io.MousePos = {-1, -1};
-  // The first lays out the dock space, the second the panels in it; what is sized or scaled by its content
-  // knows that only after it was drawn once.
+  // The first pass lays out the dock space, the second its panels; sizes and scales that depend on contents
+  // are known only after these were drawn once.
   constexpr int kPasses = 4;
   for (int pass = 0; pass < kPasses; ++pass) {
     io.DeltaTime = 1.0F / 60;

@@ -1,5 +1,5 @@
-// Renders without a window and without a display: an EGL context on no surface (Mesa's llvmpipe will
-// do), a framebuffer object, and a read-back.
+// Rendering without a window or display: a surfaceless EGL context (Mesa's llvmpipe suffices), a framebuffer
+// object, and read-back.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace shardscope::gui {
 
 class Offscreen {
  public:
-  /// Size in device pixels. Throws std::runtime_error saying what EGL or GL lacks and what to install.
+  /// Size in device pixels. Throws std::runtime_error that names what EGL or GL lacks and what to install.
   Offscreen(int width, int height);
   ~Offscreen();
   Offscreen(const Offscreen&) = delete;
   Offscreen& operator=(const Offscreen&) = delete;
-  /// Builds and draws frames until nothing moves any more, and returns the picture, RGBA, top row first.
+  /// Builds and draws frames until animations end, and returns the picture: RGBA, top row first.
   [[nodiscard]] std::vector<std::uint8_t> render(Frame& frame, AppState& app, const std::string& panel,
                                                  float scale);
 

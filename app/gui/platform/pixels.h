@@ -1,4 +1,4 @@
-// Places of the window in pixels of a picture of it.
+// Conversion of window positions to pixels of a picture.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ struct PixelRect {
   friend bool operator==(const PixelRect&, const PixelRect&) = default;
 };
 
-/// Of a place in points, cut at the edges of a window of `width` by `height` pixels; empty where it is
-/// outside. `left`, `top`: of the window, in the same points, which may be those of the desktop.
+/// Pixels of a rectangle in points, clipped to a window of `width` by `height` pixels; empty if outside.
+/// `left`, `top`: of the window, in the same points, possibly desktop coordinates.
 [[nodiscard]] inline PixelRect pixels_of(const Rect& place, float left, float top, float scale, int width,
                                          int height) {
   const auto pixel = [&](float points, int most) {
@@ -31,7 +31,7 @@ struct PixelRect {
   return out;
 }
 
-/// OpenGL's rows begin at the bottom, a picture's at the top. `rgba`: w * h * 4 bytes. Opaque.
+/// Flips rows from OpenGL's order (bottom first). `rgba`: w * h * 4 bytes. Sets alpha to 255.
 [[nodiscard]] inline std::vector<std::uint8_t> top_first(const std::vector<std::uint8_t>& rgba, int w,
                                                          int h) {
   std::vector<std::uint8_t> out(rgba.size());

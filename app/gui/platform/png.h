@@ -1,4 +1,4 @@
-// Writes a picture.
+// Writes PNG files.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// The backend's own functions, which ours call: ImGui takes plain functions.
+/// The backend's functions, called by ours: ImGui takes plain function pointers.
 struct Backend {
   void (*create)(ImGuiViewport*) = nullptr;
   void (*set_position)(ImGuiViewport*, ImVec2) = nullptr;
@@ -22,7 +22,7 @@ struct Backend {
 };
 Backend g_backend;
 
-/// In whole screen coordinates: the backend cuts fractions off, and a window would creep to the upper left.
+/// To integer screen coordinates: the backend truncates, and a window would drift to the upper left.
 ImVec2 screen(ImVec2 logical) {
   return {std::round(logical.x / g_backend.to_logical), std::round(logical.y / g_backend.to_logical)};
 }
@@ -108,7 +108,7 @@ void Viewports::pointer(GLFWwindow* window, double& x, double& y) {
   x *= factor;
   y *= factor;
   if (!enabled()) return;
-  // The backend adds the window's place in screen coordinates.
+  // The backend adds the window's position in screen coordinates.
   int left = 0, top = 0;
   glfwGetWindowPos(window, &left, &top);
   x += left * (factor - 1);

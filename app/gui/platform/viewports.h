@@ -1,6 +1,6 @@
-// Panels that are dragged out of the window: each is a window of the desktop (ImGui's viewports, where the
-// backend of the platform has them: on X11, not on Wayland). ImGui's places are logical pixels, the desktop's
-// are screen coordinates; both have the same origin.
+// Panels dragged out of the window: each becomes a desktop window (ImGui viewports, where the platform
+// backend supports them: on X11, not on Wayland). ImGui positions are logical pixels, desktop positions
+// screen coordinates; both have the same origin.
 #pragma once
 
 struct GLFWwindow;
@@ -9,23 +9,23 @@ namespace shardscope::gui {
 
 class Viewports {
  public:
-  /// After the backends' Init(). `callbacks` is called with each further window, which has the backend's own.
+  /// Call after the backends' Init(). `callbacks` is called for each further window, after the backend's own.
   explicit Viewports(void (*callbacks)(GLFWwindow*));
   ~Viewports();
   Viewports(const Viewports&) = delete;
   Viewports& operator=(const Viewports&) = delete;
 
-  /// Before each frame. `to_logical`: logical pixels per screen coordinate; `density`: pixels of the
-  /// framebuffer per logical one.
+  /// Call before each frame. `to_logical`: logical pixels per screen coordinate; `density`: framebuffer
+  /// pixels per logical pixel.
   void scale(float to_logical, float density);
-  /// What the backend must be given for a pointer at `x` in `window`, so that it comes to logical pixels.
+  /// Converts a pointer position in `window` to the values that the backend maps to logical pixels.
   static void pointer(GLFWwindow* window, double& x, double& y);
   static void pointer_entered(GLFWwindow* window, bool entered);
-  /// After the backend's NewFrame(), which asks for a pointer outside of every window itself, in screen
+  /// Call after the backend's NewFrame(), which sets a pointer outside of every window in screen
   /// coordinates.
   static void follow_pointer(GLFWwindow* main);
-  /// Makes, moves and draws the further windows; after the main one was drawn, whose context is current
-  /// again.
+  /// Creates, moves and draws the further windows; call after the main one, whose context is current again
+  /// afterwards.
   void draw(GLFWwindow* main) const;
 };
 

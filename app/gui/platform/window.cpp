@@ -32,11 +32,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kLiveFrame = 1.0 / 20;    ///< changes of a live run are drawn this often at most
-constexpr double kMotionFrame = 1.0 / 12;  ///< what moves by itself
-constexpr double kIdleWait = 0.5;          ///< nothing to wait for but input
+constexpr double kLiveFrame = 1.0 / 20;    ///< minimum time between frames for a live run's changes
+constexpr double kMotionFrame = 1.0 / 12;  ///< the same for animations
+constexpr double kIdleWait = 0.5;          ///< when waiting for input only
 constexpr double kDumpInterval = 1.0;
-/// Drawing changes may take this share of one core: four ranks may be training on the same two.
+/// Maximum share of one core for drawing changes: four ranks may be training on the same two cores.
 constexpr double kDrawShare = 0.15;
 
 volatile std::sig_atomic_t g_dump_asked = 0;
@@ -45,7 +45,7 @@ void ask_dump(int) { g_dump_asked = 1; }
 std::string g_glfw_error;
 void on_glfw_error(int, const char* text) { g_glfw_error = text; }
 
-/// Where layouts are kept, or empty: a window without a home forgets them.
+/// Path of the settings file; empty without a home directory: settings are not saved.
 std::string settings_file() {
   const char* const config = std::getenv("XDG_CONFIG_HOME");
   const char* const home = std::getenv("HOME");
@@ -62,8 +62,8 @@ std::string settings_file() {
   return failed ? std::string() : (folder / "window.ini").string();
 }
 
-/// Layouts from window to window. ImGui trusts what it reads, to the point of ending the program: so the file
-/// has a checksum, and a changed or incomplete one is not read.
+/// The saved settings. ImGui trusts their contents and may abort: the file has a checksum, and a changed or
+/// incomplete one is ignored.
 class Settings {
  public:
   Settings() : path_(settings_file()) {
@@ -81,7 +81,7 @@ class Settings {
   ~Settings() { save(); }
   Settings(const Settings&) = delete;
   Settings& operator=(const Settings&) = delete;
-  /// No window before this one has kept any.
+  /// No earlier window has saved settings.
   [[nodiscard]] bool first_run() const { return first_run_; }
   void save_if_changed() {
     if (ImGui::GetIO().WantSaveIniSettings) save();
@@ -90,7 +90,7 @@ class Settings {
  private:
   void save() {
     ImGui::GetIO().WantSaveIniSettings = false;
-    // A window that cannot keep them goes on without. Its last end of line is write_state's.
+    // Failure to save is ignored. The final newline is added by write_state().
     std::string file = with_checksum(ImGui::SaveIniSettingsToMemory() + std::string("\n"));
     file.pop_back();
     if (!path_.empty()) (void)write_state(path_, file);
@@ -101,13 +101,13 @@ class Settings {
 
 struct Input {
   std::vector<KeyPress> keys;
-  std::vector<std::string> dropped;  ///< files, onto the window
+  std::vector<std::string> dropped;  ///< files dropped onto the window
   Redraw redraw;
 };
 Input g_input;
 void touch() { g_input.redraw.input(); }
 
-/// Every callback notes that there is something to draw, then hands on to ImGui's own.
+/// Our callbacks request a frame, then call ImGui's.
 void install_callbacks(GLFWwindow* window) {
   glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int focused) {
     touch();
@@ -212,8 +212,8 @@ class Window {
   }
 
  private:
-  /// What the desktop says. Where it says nothing (X11 without Xft.dpi), by the screen's pixels: at 4K
-  /// letters would be as small as on paper.
+  /// The desktop's scale. Where it has none (X11 without Xft.dpi), by screen resolution: at 4K text would be
+  /// too small.
   [[nodiscard]] float screen_scale() const {
     float content = 1;
     glfwGetWindowContentScale(window_, &content, nullptr);
@@ -222,13 +222,13 @@ class Window {
     if (content > 1.01F || mode == nullptr || glfwGetPlatform() != GLFW_PLATFORM_X11) return content;
     return mode->width >= 5000 ? 2.5F : mode->width >= 3200 ? 1.75F : mode->width >= 2500 ? 1.25F : 1.0F;
   }
-  /// A picture of the frame just drawn, once the dialog that asked for it has faded away.
+  /// Writes a picture of the last frame, once the dialog that requested it has faded out.
   void picture(Frame& frame, int width, int height, float scale) {
     UiState& ui = frame.workspace().ui();
     if (!ui.picture) return;
     g_input.redraw.input();
-    constexpr int kFade = 3;      // frames in which a dialog closes
-    constexpr int kLongest = 60;  // a run that is played moves all the time
+    constexpr int kFade = 3;      // frames until a dialog has closed
+    constexpr int kLongest = 60;  // frames at most: playback never stops moving
     ++waited_;
     if (waited_ < kFade || (frame.moving() && waited_ < kLongest)) return;
     waited_ = 0;
@@ -245,7 +245,7 @@ class Window {
         ui.say("No picture: the panel is in a window of its own", true);
         return;
       }
-      // With windows outside this one ImGui's places are the desktop's.
+      // With viewports enabled ImGui positions are desktop coordinates.
       const ImVec2 at = ImGui::GetMainViewport()->Pos;
       part = pixels_of(found->rect, at.x, at.y, scale, width, height);
     }
@@ -264,7 +264,7 @@ class Window {
       ui.say(std::string("No picture: ") + failed.what(), true);
     }
   }
-  int waited_ = 0;  ///< frames since a picture was asked for
+  int waited_ = 0;  ///< frames since the request
   GLFWwindow* window_ = nullptr;
   std::optional<Viewports> viewports_;
 };
@@ -281,20 +281,20 @@ void open(AppState& app, Frame& frame, const AppState::OpenRequest& request) {
   g_input.redraw.input();
 }
 
-/// Recordings that were dropped onto the window - of two the second is compared with the first - and whatever
-/// else asked to be opened.
+/// Opens recordings dropped onto the window, a second one for comparison, and other open
+/// requests.
 void open_what_was_asked(AppState& app, Frame& frame) {
   const std::vector<std::string> dropped = std::exchange(g_input.dropped, {});
   for (std::size_t i = 0; i < std::min<std::size_t>(dropped.size(), 2); ++i) {
     const Session* const before = app.run.get();
     open(app, frame, {dropped[i], {}, i == 1});
-    if (i == 0 && before == app.run.get()) break;  // it could not be opened, and says so
+    if (i == 0 && before == app.run.get()) break;  // it could not be opened: a notice says why
   }
   if (app.open_request) open(app, frame, *std::exchange(app.open_request, std::nullopt));
 }
 
-/// Between two frames, for a short time: what the user does is answered in the next one. True while there is
-/// more to search.
+/// Searches between two frames for a short time, so that input is handled in the next frame. True while there
+/// is more to search.
 bool search(AppState& app) {
   const AppState::Turn turn = app.turn();
   return app.find.advance(app, std::chrono::milliseconds(3));
@@ -375,7 +375,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       settings.save_if_changed();
       double wait = kIdleWait;
       if (app.run->live() && app.run->link() != collector::Viewer::Link::ended) wait = kLiveFrame;
-      // The analysis has a thread of its own, which does not wake this one.
+      // The analysis thread does not wake this one.
       if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
         wait = std::min(wait, kLiveFrame);
       if (changed) wait = std::min(wait, live_gap);

@@ -18,13 +18,13 @@ namespace shardscope::gui {
 namespace {
 
 // Pixels.
-constexpr float kGutter = 84;     ///< what the rows are called
+constexpr float kGutter = 84;     ///< width of the row labels
 constexpr float kBetween = 6;     ///< between the runs
-constexpr float kLowestRow = 11;  ///< else inner depths are left out
+constexpr float kLowestRow = 11;  ///< with less height inner depths are left out
 constexpr float kHighestRow = 20;
 constexpr float kNarrowestLabel = 26;
 
-/// The step at the time shown, where it has ended in both runs: of A and of B, or null.
+/// The current step of A and of B, if it has ended in both runs; else nulls.
 std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppState& app) {
   const auto steps_a = app.run->store().steps();
   const auto steps_b = app.other->store().steps();
@@ -36,7 +36,7 @@ std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppSt
   return {&a, &*b};
 }
 
-/// Of the lanes that are drawn, about.
+/// Approximate number of spans in the drawn lanes.
 std::uint64_t spans_in(const store::Store& store, const store::StepRow& step) {
   if (store.ranks().empty()) return 0;
   std::uint64_t out = 0;
@@ -106,7 +106,7 @@ void AlignedSteps::lanes(Context& ctx, std::size_t run, std::span<const std::siz
   ctx.canvas.fill({mark.x, mark.y + 3, 10, 10}, c.runs[run], 1, 2);
   ctx.canvas.text_in({mark.x + 14, mark.y, 14, mark.h}, run == 0 ? "A" : "B", c.text, Font::strong);
   const Rect all{room.x + kGutter, room.y, room.w - kGutter, room.h - 2};
-  std::int64_t length = 0;  // of the step on the scale, without what is longer in the other run
+  std::int64_t length = 0;  // of the step on the scale, without gaps where the other run is longer
   for (const AlignedPart& piece : parts_) length += (run == 0 ? piece.a : piece.b).length();
   const auto width = static_cast<float>(static_cast<double>(length) / scale.ns_per_pixel());
   for (const std::size_t at : shown) {
@@ -162,7 +162,7 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
     const Rgb color = span_color(c, lane.stream, span);
     const bool wait = store::is_wait(span.kind);
     const Rect whole{x0, row.y, std::max(1.0F, x1 - x0 - (x1 - x0 > 4 ? 1 : 0)), row.h};
-    // Between the pieces of one span the other run is longer: pale, so that they are seen to be one.
+    // A span in several pieces: pale in the gaps where the other run is longer, to show that it is one span.
     if (next - first > 1) ctx.canvas.fill(whole, mix(c.panel, color, 0.45F));
     for (std::size_t i = first; i < next; ++i) {
       const float from = std::max(x0, scale.x_of(list[i].at_ns));
@@ -176,7 +176,7 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
       const Rect room = whole.inset(3, 0);
       const std::string full = module ? short_module(store, module_of(span)) : name;
       const std::string_view text = module ? ctx.canvas.fitting_path(room.w, full, Font::small) : full;
-      // The row says already what kind of collective it is: a part of its name says nothing more.
+      // The row shows the kind of collective: a truncated name adds nothing.
       if (module ? ctx.canvas.readable_in(room.w, text, Font::small)
                  : ctx.canvas.width(text, Font::small) <= room.w + 0.5F)
         ctx.canvas.text_in(room, text, text_on(color), Font::small);
@@ -187,7 +187,7 @@ void AlignedSteps::boxes(Context& ctx, std::size_t run, const AlignedLane& lane,
   }
 }
 
-/// Times from the begin; aligned by parts, a time of the scale is of neither run, and the parts are named.
+/// Times from the begin; aligned by parts, the names of the parts, since the scale has no time of its own.
 void AlignedSteps::marks(Context& ctx, const TimeScale& scale, const Rect& lanes, const Rect& ruler) const {
   const Palette& c = ctx.colors();
   if (align_ == AlignBy::step || !why_not_.empty()) {

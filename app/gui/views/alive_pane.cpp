@@ -38,7 +38,7 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
               when,
               when == When::peak ? peak.at_ns : now,
               difference ? *from_ns_ : 0};
-  // Of a run that goes on "now" is read when it is paused or looked back at: each time is a replay.
+  // Each time is a replay: while a live run progresses, "now" is read only when paused or with a cursor.
   const bool moves = app.run->live() && when != When::peak && !app.cursor_ns && !app.paused();
   if (!moves) read(app, of);
   const std::string at = timestamp(of.at_ns, 10'000);

@@ -1,4 +1,4 @@
-// Part of Memory: what was alive at the peak or at a time, or what changed between two times.
+// Part of Memory: allocations alive at the peak or at a time, or the change between two times.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace shardscope::gui {
 class AlivePane {
  public:
   enum class When : std::uint8_t { peak, now, difference };
-  /// Draws the window's rank and pool. `peak`: of that pool.
+  /// Draws the current rank and pool. `peak`: of that pool.
   void draw(Context& ctx, Rect room, const store::MemorySample& peak, When when);
-  /// Where a difference begins; nothing before one was drawn.
+  /// Begin time of the difference; nullopt before one was drawn.
   [[nodiscard]] std::optional<std::int64_t> from_ns() const noexcept { return from_ns_; }
 
  private:
-  /// What nodes_ are of: they are read anew when it is another.
+  /// Key of nodes_.
   struct Of {
     std::uint64_t run = 0;  ///< Session::number()
     std::uint32_t rank = 0;

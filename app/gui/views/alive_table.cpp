@@ -26,7 +26,7 @@ Rect cell_here() {
   return {at.x, at.y, ImGui::GetContentRegionAvail().x, kAliveRow};
 }
 
-/// Above numbers at the right, as they are.
+/// Column headers, right-aligned above numbers.
 void heads(Context& ctx, std::span<const char* const> names) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers, kAliveRow);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -53,7 +53,7 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
     ImGuiTreeNodeFlags flags = ImGuiTreeNodeFlags_SpanAllColumns | ImGuiTreeNodeFlags_OpenOnArrow |
                                ImGuiTreeNodeFlags_FramePadding | ImGuiTreeNodeFlags_OpenOnDoubleClick;
     if (node.children.empty()) flags |= ImGuiTreeNodeFlags_Leaf | ImGuiTreeNodeFlags_Bullet;
-    // The largest category is open at first: what fills memory is seen without a click.
+    // Open the largest category initially, to show what fills memory.
     if (depth == 0 && i == 0) ImGui::SetNextItemOpen(true, ImGuiCond_FirstUseEver);
     if (std::exchange(enter_, false)) ImGui::SetKeyboardFocusHere();
     const bool open = ImGui::TreeNodeEx("##node", flags);

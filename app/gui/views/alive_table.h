@@ -1,4 +1,4 @@
-// What was alive, or changed, as a table of ImGui with a tree: category, block of the model, owner.
+// Live allocations or their changes as an ImGui tree table: category, block of the model, owner.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace shardscope::gui {
 class AliveTable {
  public:
   enum class Columns : std::uint8_t { alive, difference };
-  /// Returns the time that was clicked: since when something is alive.
+  /// Returns the clicked time since which an allocation is alive.
   std::optional<std::int64_t> draw(Context& ctx, const char* id, const Rect& room,
                                    const std::vector<AliveNode>& nodes, Columns columns);
 
@@ -21,7 +21,7 @@ class AliveTable {
   void rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns columns, std::int64_t whole,
             int depth);
   std::optional<std::int64_t> clicked_;
-  bool enter_ = false;  ///< an arrow has come to the table: its first row is given the keyboard
+  bool enter_ = false;  ///< an arrow key has entered the table: focus its first row
 };
 
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// The strip under the top bar: a pause, a lost connection, a failed rank, a recording that is not whole.
+// The strip below the top bar: a pause, a lost connection, a failed rank, an incomplete recording.
 #include <algorithm>
 
 #include "app/gui/model/format.h"
@@ -15,7 +15,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
   const collector::Viewer::Link link = app.run->link();
   std::string text;
   std::string hint, tip;
-  const char* panel = nullptr;  // that says more
+  const char* panel = nullptr;  // the panel with details
   Rgb color = c.accent;
   if (app.run->live() && control.paused) {
     const GatePosition at = gate_position(app.store(), app.stepper_rank, app.store().end_ns());
@@ -64,16 +64,16 @@ void Workspace::banner(Context& ctx, Rect& room) {
     if (ctx.hovered(strip)) ctx.tip(tip);
     if (ctx.clicked(strip)) ctx.ui.show_panel = panel;
   }
-  constexpr float kNarrowestHint = 120;  // else its first word alone
+  constexpr float kNarrowestHint = 120;  // narrower: only its first word
   const bool room_for_hint = line.w >= kNarrowestHint;
   const bool hint_cut =
       room_for_hint ? ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) : !hint.empty();
-  // What does not fit is under the pointer, whichever part of the strip it is over.
+  // A tooltip over the whole strip with the text that does not fit.
   if (panel == nullptr && (cut || hint_cut) && ctx.hovered(strip))
     ctx.tip(hint.empty() ? text : text + ": " + hint);
 }
 
-/// While a copy of a live run is recorded: where to, how much, and Stop.
+/// Progress of the recording of a live run, with its file and a Stop button.
 void Workspace::copy_strip(Context& ctx, Rect& room) {
   if (!dialogs_.copy().state().running) return;
   const Palette& c = ctx.colors();
@@ -81,7 +81,7 @@ void Workspace::copy_strip(Context& ctx, Rect& room) {
   placed_.push_back({"copy_strip", strip});
   ctx.canvas.fill(strip, mix(c.panel, c.accent, 0.30F));
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, c.accent);
-  ctx.canvas.horizontal(strip.x, strip.y, strip.w, c.line);  // below a banner of its colour
+  ctx.canvas.horizontal(strip.x, strip.y, strip.w, c.line);  // separates it from a banner of the same colour
   Rect line = strip.inset(16, 2);
   if (ctx.button_right(line, "Stop", true, Context::Look::plain, "Ends the file; the run goes on"))
     ctx.ui.stop_copy = true;
@@ -89,8 +89,8 @@ void Workspace::copy_strip(Context& ctx, Rect& room) {
   if (ctx.hovered(line)) ctx.tip(dialogs_.copy().line());
 }
 
-/// The findings that are more than notes, where the layout does not show their panel: what is wrong is seen
-/// without a click.
+/// Findings above severity note, if the layout does not show their panel: problems are visible without a
+/// click.
 void Workspace::finding_strip(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();

@@ -1,5 +1,5 @@
-// Part of the Stepper: where to stop, as a list, and the controls that play a recording up to there. What
-// looks at the breakpoints goes on without this panel (model/break_list.h).
+// Part of the Stepper: the list of breakpoints, and the playback controls of a recording. Breakpoints are
+// evaluated independently of this panel (model/break_list.h).
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@ namespace shardscope::gui {
 
 class BreakpointPane {
  public:
-  /// The controls that play a recording, off the top of `room`; a run that goes on is not played and has
-  /// none.
+  /// Draws the playback controls at the top of `room` and removes their height; nothing for a live
+  /// run.
   void play(Context& ctx, Rect& room) const;
-  /// The list, and a line that adds to it, off the top of `room`: two lines, or `share` of it at most.
+  /// Draws the list and a line that adds to it, at the top of `room`: two lines, or at most `share` of it.
   void draw(Context& ctx, Rect& room, float share);
 
  private:
   void row(AppState& app, std::size_t which, float width, std::optional<std::size_t>& removed) const;
   void add_line(AppState& app);
-  /// What the kind needs: a module, a parameter, a step or a threshold. Returns whether it was chosen.
+  /// Input for the kind: a module, parameter, step or threshold. Returns whether it is complete.
   bool choose(const store::Store& store);
 
-  Breakpoint next_;  ///< that the line adds
+  Breakpoint next_;  ///< the breakpoint that the line adds
 };
 
 }  // namespace shardscope::gui

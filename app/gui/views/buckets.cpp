@@ -1,6 +1,6 @@
-// Buckets: gradients filling buckets at the time shown, one bar for each buffer, and every flush with its
-// reason. The panel keeps its name where a framework has no buckets: menus, layouts and the guide know it by
-// that.
+// Buckets: filling buckets at the cursor, one bar per buffer, and every flush with its reason. The
+// panel keeps this name for frameworks without buckets, since menus, layouts and the guide refer to
+// it.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -37,7 +37,7 @@ class BucketsView final : public View {
   std::vector<BucketFlush> flushes_;
   Table table_;
   TableState state_;
-  std::optional<std::int64_t> capacity_;  ///< elements; none: no size is set
+  std::optional<std::int64_t> capacity_;  ///< elements; nullopt: no size is configured
 };
 
 void BucketsView::build(const AppState& app, const Of& of) {
@@ -87,7 +87,7 @@ void BucketsView::build(const AppState& app, const Of& of) {
   }
 }
 
-/// A bar for each bucket that fills, divided by its gradients; beside it what it can hold.
+/// A bar for each filling bucket, divided by gradients, and its capacity.
 void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -118,7 +118,7 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
     line.take_right(8);
     const Rect bar = line.inset(0, 6);
     ctx.canvas.outline(bar, c.line);
-    // What is larger than the bucket goes alone and fills all of it.
+    // A gradient larger than the bucket is reduced alone and fills the bar.
     const double whole = static_cast<double>(std::max(capacity_.value_or(0), bucket.elems));
     float x = bar.x;
     for (const std::uint32_t param : bucket.params) {

@@ -72,7 +72,7 @@ void Canvas::line(float x0, float y0, float x1, float y1, Rgb color, float alpha
 }
 
 void Canvas::polyline(const ImVec2* points, int count, Rgb color, float thickness) {
-  // Segment by segment: a joined line grows spikes and holes where a plot turns sharply.
+  // Separate segments: a joined polyline has spikes and holes at sharp turns.
   for (int i = 1; i < count; ++i) list_->AddLine(points[i - 1], points[i], pack(color, 1), thickness);
 }
 
@@ -87,7 +87,7 @@ void Canvas::disc(float x, float y, float radius, Rgb color, float alpha) {
 void Canvas::hatch(const Rect& rect, Rgb color, float alpha, float spacing, float phase) {
   if (rect.w < 3 || rect.h < 3) return;
   const ImU32 packed = pack(color, alpha);
-  // Lines of x + y = k on a grid that is the same for every rectangle, so that neighbours join.
+  // Lines x + y = k on a grid shared by all rectangles, so that the hatches of neighbours join.
   const float low = rect.x + rect.y;
   const float high = rect.right() + rect.bottom();
   float k = std::ceil((low - phase) / spacing) * spacing + phase;
@@ -118,7 +118,7 @@ void Canvas::text(float x, float y, std::string_view text, Rgb color, Font font)
 }
 
 bool Canvas::readable_in(float room, std::string_view what, Font font) const {
-  constexpr float kLeast = 36;  // three letters and the ellipsis
+  constexpr float kLeast = 36;  // width of three letters and the ellipsis
   return room >= kLeast || width(what, font) <= room + 0.5F;
 }
 
@@ -156,7 +156,7 @@ bool Canvas::text_in(const Rect& rect, std::string_view what, Rgb color, Font fo
 
 bool Canvas::text_on_plate(const Rect& rect, std::string_view what, Rgb color, Rgb ground, Font font) {
   const float all = width(what, font);
-  if (all > rect.w && rect.w < 2 * width(kEllipsis, font)) return true;  // a plate and nothing on it
+  if (all > rect.w && rect.w < 2 * width(kEllipsis, font)) return true;  // the plate would be empty
   const float height = line_height(font);
   fill({rect.x - 2, rect.y + std::floor((rect.h - height) / 2), std::min(rect.w, all) + 4, height}, ground,
        kPlateAlpha, 2);

@@ -1,5 +1,5 @@
-// Drawing in logical pixels with the theme's colours and the three sizes of type. A thin layer over
-// ImDrawList: no widgets, no state.
+// Drawing in logical pixels with the theme's colours and three text sizes. A thin layer over ImDrawList
+// without widgets or state.
 #pragma once
 
 #include <imgui.h>
@@ -23,7 +23,7 @@ struct Fonts {
   [[nodiscard]] ImFont* of(Font font) const noexcept { return at[static_cast<std::size_t>(font)]; }
 };
 
-/// How much of a text's plate is its own colour; the rest is what lies below.
+/// Opacity of the plate behind a text.
 inline constexpr float kPlateAlpha = 0.88F;
 
 enum class Align : std::uint8_t { left, centre, right };
@@ -37,7 +37,7 @@ class Canvas {
   [[nodiscard]] ThemeKind theme() const noexcept { return theme_; }
   [[nodiscard]] const Fonts& fonts() const noexcept { return *fonts_; }
   [[nodiscard]] ImDrawList* list() const noexcept { return list_; }
-  /// What follows is drawn there.
+  /// Redirects the following drawing.
   void draw_on(ImDrawList* list) noexcept { list_ = list; }
 
   void fill(const Rect& rect, Rgb color, float alpha = 1, float rounding = 0);
@@ -49,27 +49,27 @@ class Canvas {
   void polyline(const ImVec2* points, int count, Rgb color, float thickness = 1.5F);
   void triangle(float x0, float y0, float x1, float y1, float x2, float y2, Rgb color, float alpha = 1);
   void disc(float x, float y, float radius, Rgb color, float alpha = 1);
-  /// Diagonal lines, `phase` in pixels moves them.
+  /// Diagonal lines, shifted by `phase` pixels.
   void hatch(const Rect& rect, Rgb color, float alpha = 1, float spacing = 6, float phase = 0);
-  /// Sparse dots: padding.
+  /// Sparse dots, for padding.
   void dots(const Rect& rect, Rgb color, float alpha = 1);
 
   [[nodiscard]] float width(std::string_view text, Font font) const;
-  /// Whether it fits into `room`, or three letters of it do: one or two are no name.
+  /// Whether the text or at least three letters of it fit into `room`: one or two are not a name.
   [[nodiscard]] bool readable_in(float room, std::string_view text, Font font) const;
-  /// A dotted path without as many first components as it takes to fit (shorter_path()): what is left may
-  /// not.
+  /// A dotted path without leading components until it fits (shorter_path()); the remaining component may
+  /// still be too long.
   [[nodiscard]] std::string_view fitting_path(float room, std::string_view path, Font font) const;
   void text(float x, float y, std::string_view text, Rgb color, Font font = Font::body);
-  /// One line, vertically centred in `rect`, cut with an ellipsis when too long. True when it was cut.
+  /// One line, vertically centred in `rect`, truncated with an ellipsis. True when truncated.
   bool text_in(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body,
                Align align = Align::left);
-  /// The same on a plate of `ground` as wide as the text: over hatches and colours of which it cannot be
-  /// known whether the text is readable on them.
+  /// text_in() on a plate of colour `ground` as wide as the text: keeps it readable over hatches and
+  /// arbitrary colours.
   bool text_on_plate(const Rect& rect, std::string_view text, Rgb color, Rgb ground, Font font);
-  /// Breaks at spaces; draws only the lines that fit. Returns the height used.
+  /// Breaks at spaces; draws only lines that fit. Returns the height used.
   float paragraph(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body);
-  /// The height that paragraph() would use in `width`.
+  /// The height that paragraph() uses at `width`.
   [[nodiscard]] float paragraph_height(float width, std::string_view text, Font font = Font::body) const;
 
   void push_clip(const Rect& rect);
@@ -83,7 +83,7 @@ class Canvas {
   ThemeKind theme_;
 };
 
-/// Keeps a clip rectangle for a scope.
+/// Applies a clip rectangle for a scope.
 class Clip {
  public:
   Clip(Canvas& canvas, const Rect& rect) : canvas_(canvas) { canvas_.push_clip(rect); }

@@ -6,7 +6,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Behind a choice, and behind a menu button.
+/// Gap after a choice, and after a menu button.
 constexpr float kGap = 8, kMenuGap = 4;
 constexpr const char* kMore = "More";
 

@@ -39,7 +39,7 @@ bool copying(const C& ctx) { return ctx.ui.copying; }
 template <int percent>
 void zoom(C& ctx) {
   const TimeRange range = ctx.app.time.range();
-  // While a live run is followed its edge stays where it is on the screen.
+  // While following a live run keep its edge at the same screen position.
   const std::int64_t anchor = ctx.app.follow ? ctx.app.store().end_ns() : range.begin_ns + range.length() / 2;
   ctx.app.time.zoom(percent / 100.0, anchor, ctx.app.store().end_ns());
 }
@@ -150,7 +150,7 @@ bool can_shift_rank(const C& ctx) {
 bool has_own_order(const C& ctx) { return !ctx.app.timeline.own_order.empty(); }
 void slowest(C& ctx) {
   ctx.ui.say(go_to_slowest(ctx.app));
-  ctx.ui.show_panel = "timeline";  // where it is gone to
+  ctx.ui.show_panel = "timeline";  // shows the rank
 }
 void filter_ranks(C& ctx) {
   ctx.ui.show_panel = "timeline";
@@ -190,7 +190,7 @@ void measure_from_now(C& ctx) {
                                   : "Measured up to here; [ sets the begin");
 }
 void clear(C& ctx) {
-  if (ctx.ui.captured != nullptr) return;  // it takes back what is dragged, and nothing else
+  if (ctx.ui.captured != nullptr) return;  // Escape then only cancels the drag
   if (ctx.ui.help)
     ctx.ui.help = false;
   else if (ctx.ui.tour)
@@ -332,16 +332,16 @@ const Command kCommands[] = {
     {Menu::help, "About", "", 0, kNone, ask<Dialog::about>},
 };
 
-/// They write nothing: a text field leaves them to the commands.
+/// Function keys do not produce text: text fields leave them to the commands.
 bool is_function_key(int code) { return code >= key::kF1 && code < key::kF1 + 25; }
 
-/// What a text field undoes, or moves its caret with, is its own.
+/// Keys that a text field uses itself, for undo and moving the caret.
 bool of_a_text(int code) {
   return code == 'Z' || code == 'Y' || code == key::kLeft || code == key::kRight || code == key::kUp ||
          code == key::kDown;
 }
 
-/// Keys that a list or a tree of ImGui takes while its cursor is shown.
+/// Keys that a focused ImGui list or tree uses.
 bool of_a_list(int code) {
   return code == key::kLeft || code == key::kRight || code == key::kSpace || code == 266 || code == 267;
 }
@@ -387,7 +387,7 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
   }
   if (!typing && ctx.presses(key::kKeypadPlus, key::kCtrl) > 0) scale_text(ctx, 0.1F);
   if (!typing && ctx.presses(key::kKeypadMinus, key::kCtrl) > 0) scale_text(ctx, -0.1F);
-  // Where the question mark is depends on the keyboard.
+  // The key of '?' depends on the keyboard layout.
   if (!typing && std::ranges::find(ImGui::GetIO().InputQueueCharacters, ImWchar('?')) !=
                      ImGui::GetIO().InputQueueCharacters.end())
     ctx.ui.help = !ctx.ui.help;

@@ -1,5 +1,5 @@
-// The commands of the window: the one list that menus, the palette, keys and the sheet of keys are
-// made of.
+// The commands of the window: the only list, used by menus, the palette, key bindings and the sheet of
+// keys.
 #pragma once
 
 #include <span>
@@ -17,22 +17,22 @@ inline constexpr int kMenuCount = 5;
 struct Command {
   Menu menu{};
   const char* name = "";
-  const char* keys = "";  ///< as people read them; empty: none
-  int code = 0;           ///< of the key, GLFW's; 0: none
+  const char* keys = "";  ///< display text; empty: none
+  int code = 0;           ///< GLFW key code; 0: none
   int modifiers = 0;
   void (*run)(Context&) = nullptr;
-  bool (*enabled)(const Context&) = nullptr;            ///< null: always
-  bool (*checked)(const Context&) = nullptr;            ///< null: it is no switch
-  bool line_before = false;                             ///< in its menu
-  Context::WithShift shift = Context::WithShift::same;  ///< of a plain key: what it does with Shift held
-  /// Text fields keep plain keys for themselves; a list that has the keyboard keeps arrows, space and Enter.
+  bool (*enabled)(const Context&) = nullptr;            ///< null: always enabled
+  bool (*checked)(const Context&) = nullptr;            ///< null: not a switch
+  bool line_before = false;                             ///< separator before it in the menu
+  Context::WithShift shift = Context::WithShift::same;  ///< meaning of a plain key with Shift
+  /// Text fields receive plain keys themselves; a focused list receives arrows, space and Enter.
   [[nodiscard]] bool available(const Context& ctx) const { return enabled == nullptr || enabled(ctx); }
 };
 [[nodiscard]] std::span<const Command> commands();
-/// Other words by which the palette finds a command; empty: none.
+/// Alternative words by which the palette finds a command; empty: none.
 [[nodiscard]] std::string_view also_called(const Command& command) noexcept;
 
-/// Runs commands by their keys. `typing`: a text field has the keyboard; `in_list`: ImGui moves its cursor.
+/// Runs commands by their keys. `typing`: a text field has the focus; `in_list`: ImGui moves its cursor.
 void run_pressed(Context& ctx, bool typing, bool in_list);
 
 }  // namespace shardscope::gui

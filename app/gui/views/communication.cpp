@@ -1,5 +1,5 @@
-// Communication: how much is moved, how fast, how much of it was hidden, and which prefetches missed. Of two
-// runs both are here, labelled A and B.
+// Communication: amount, speed, hidden share, and late or unused prefetches. Shows both runs of a comparison,
+// labelled A and B.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kMostCollectives = 5000;
-constexpr float kPrefetches = 76;  ///< head, bar and legend
+constexpr float kPrefetches = 76;  ///< height of header, bar and legend
 
 std::uint64_t prefetch_count(const LabelledRun& run) {
   const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
@@ -47,7 +47,7 @@ class CommunicationView final : public View {
   static void show(AppState& app, const SpanTable::Place& place, SelectionKind kind);
 
   std::vector<LabelledRun> runs_;
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the tables are made from
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which the tables are made
   Table operations_;
   RankTable ranks_;
   SpanTable waits_, collectives_;
@@ -71,7 +71,7 @@ std::vector<Choice> CommunicationView::choices(const AppState&) {
            }}};
 }
 
-/// Once for each analysis: nothing here changes between two.
+/// Called once per analysis: the tables depend on nothing else.
 void CommunicationView::build(const AppState& app) {
   of_a_ = app.run->analysis();
   of_b_ = app.other ? app.other->analysis() : nullptr;
@@ -120,7 +120,7 @@ void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run)
     const std::string expected = s.comm_expression + " = " + count(s.expected_elements_per_step).text();
     ctx.canvas.text_in(line.take_left(ctx.canvas.width(expected, Font::small) + 14), expected, c.muted,
                        Font::small);
-    // Known extras are no trouble; what nothing explains is.
+    // Known extra elements are fine; unexplained ones are marked.
     const double left = s.unexplained_elements_per_step.value_or(0);
     const bool known = s.unexplained_elements_per_step.has_value();
     const bool trouble = known ? std::abs(left) >= 0.5 : off > 5;
@@ -151,7 +151,7 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
   const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
   ctx.section(room, "Operations of rank " + std::to_string(s.ranks.empty() ? 0 : s.ranks.front().rank) +
                         (covered.empty() ? "" : ", " + covered));
-  // Prefetches follow where there is room for all of both.
+  // Prefetches are shown below if there is room for all.
   float rest = 0;
   for (const LabelledRun& run : runs_) rest += prefetch_count(run) > 0 ? kPrefetches + 8 : 0;
   const float all = table_height(operations_);
@@ -270,8 +270,8 @@ void CommunicationView::collectives(Context& ctx, Rect room) {
   if (ranks.empty()) return;
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : ranks.front().rank;
   const Window window{app.run->number(), rank, app.time.range(), app.store().revision()};
-  // What the range holds is read when it is shown; a range that is being dragged is not read anew every
-  // frame.
+  // Read for a new range, but not in every frame of a drag, nor of a live run whose range is
+  // unchanged.
   const bool reads = !app.run->live() || window.range != collectives_of_.range;
   if (window != collectives_of_ && (reads || collectives_of_.run == 0) && ctx.ui.captured == nullptr) {
     collectives_of_ = window;

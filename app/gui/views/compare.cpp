@@ -1,5 +1,5 @@
-// Compare: two runs on one scale: figures, modules, collectives and settings as tables, a step of both under
-// each other, step times over one another, and a verdict that the numbers bear.
+// Compare: two runs side by side: figures, modules, collectives and settings as tables, a step of both on one
+// scale, step times, and a verdict with its statistical support.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kModuleSteps = 5;
-/// Of parameters: enough for intervals, and read within a frame.
+/// For parameters: enough steps for intervals, few enough to read in a frame.
 constexpr std::size_t kParamSteps = 32;
 
 enum class Shown : std::uint8_t { figures, phases, modules, parameters, collectives, memory, settings };
@@ -44,13 +44,13 @@ class CompareView final : public View {
   static void nothing_to_compare(Context& ctx, Rect room);
 
   analysis::Comparison comparison_;
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that it is made from
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which it is made
   Shown shown_ = Shown::figures;
   std::array<Table, kTables> tables_;
   std::array<bool, kTables> made_{};
   std::array<TableState, kTables> states_;
   AlignedSteps aligned_;
-  std::optional<Interval> interval_;  ///< of the difference in step time, ms
+  std::optional<Interval> interval_;  ///< difference of step times, ms
 };
 
 std::string run_name(const Session& run) {
@@ -110,7 +110,7 @@ void CompareView::verdict(Context& ctx, Rect& room) const {
   room.take_top(8);
 }
 
-/// The change has a bar from the middle: to the left less, to the right more.
+/// The change is a bar from the middle: left for less, right for more.
 void CompareView::figures(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
   TableOptions options;
@@ -202,7 +202,7 @@ void CompareView::steps(Context& ctx, Rect room) {
                      2});
 }
 
-/// Ways to a second run.
+/// Buttons to open a second run.
 void CompareView::nothing_to_compare(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const float top = std::max(90.0F, room.h * 0.45F);

@@ -1,4 +1,4 @@
-// Connection: how the window is connected to a live run, what comes over it, and to end it or begin it anew.
+// Connection: state and traffic of the connection to a live run, with buttons to disconnect and reconnect.
 #include <implot.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void ConnectionView::header(Context& ctx, Rect& room) {
     app.keep_moment();
 }
 
-/// What came per second over the last two minutes; in a narrow place events alone.
+/// Traffic per second over the last two minutes; in a narrow panel only events.
 void ConnectionView::graphs(Context& ctx, Rect room) {
   const ConnectionRates::Curve curve = ctx.app.run->rates().curve();
   if (curve.x.size() < 2) {

@@ -20,7 +20,7 @@ bool Context::hovered(const Rect& rect) const {
 void Context::enter_window() {
   items_.clear();
   canvas.draw_on(ImGui::GetWindowDrawList());
-  // A press on what is no item of ImGui holds its window; what we drag may leave it.
+  // ImGui holds the window of a press outside of its items; our own drags may leave that window.
   over_window = ImGui::IsWindowHovered(ui.captured != nullptr ? ImGuiHoveredFlags_AllowWhenBlockedByActiveItem
                                                               : ImGuiHoveredFlags_None);
 }
@@ -49,7 +49,7 @@ bool Context::keyboard_item(const Rect& rect, std::string_view label, bool enabl
   ImGuiWindow* const drawn = ImGui::GetCurrentWindow();
   if (drawn->SkipItems) return false;
   ImGuiID id = drawn->GetID(label.data(), label.data() + label.size());
-  // Of several with one label each is an item of its own.
+  // Distinct ids for several items with the same label.
   while (std::ranges::find(items_, id) != items_.end()) ++id;
   items_.push_back(id);
   const ImRect box({rect.x, rect.y}, {rect.right(), rect.bottom()});
@@ -213,7 +213,7 @@ void Context::draw_tip() {
     h += 18 + (tip_.subtitle.empty() ? 0 : 16) + 4 + 17 * static_cast<float>(tip_.fields.size());
     if (!tip_.reason.empty()) h += 4 + canvas.paragraph_height(w, tip_.reason, Font::small);
   }
-  // A panel that was dragged out of the window has its tips there.
+  // Draw the tooltip in the viewport under the pointer, which may be a panel dragged out of the window.
   ImGuiViewport* under = ImGui::FindViewportByID(ImGui::GetIO().MouseHoveredViewport);
   if (under == nullptr) under = ImGui::GetMainViewport();
   canvas.draw_on(ImGui::GetForegroundDrawList(under));

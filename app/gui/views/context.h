@@ -1,4 +1,4 @@
-// What a view gets to draw with: the state, the canvas, the pointer, and the overlay it may open.
+// Drawing context of a view: the state, the canvas, the pointer, and the overlay it may open.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace shardscope::gui {
 
-/// Heights that several panels share, in points.
+/// Heights shared by several panels, in points.
 inline constexpr float kTableRow = 22, kTextLine = 20;
 
-/// Key codes as the window system layer gives them (GLFW's numbers); letters and digits are their capitals.
+/// Key codes of the window system layer (GLFW's values); letters and digits are their upper-case codes.
 namespace key {
 inline constexpr int kSpace = 32, kEscape = 256, kRight = 262, kLeft = 263, kDown = 264, kUp = 265,
                      kEqual = 61, kMinus = 45, kKeypadMinus = 333, kKeypadPlus = 334, kF1 = 290, kF3 = 292;
-/// Modifiers that were down with it.
+/// Modifiers held with a key.
 inline constexpr int kShift = 1, kCtrl = 2, kAlt = 4, kSuper = 8, kModifiers = kShift | kCtrl | kAlt | kSuper;
 }  // namespace key
 
@@ -40,10 +40,10 @@ struct Pointer {
   bool shift = false, ctrl = false, alt = false;
 };
 
-/// Something on top of the panels: a menu or a list to pick from.
+/// An item of a menu or list on top of the panels.
 struct OverlayItem {
   std::string label;
-  std::string hint;  ///< at the right, muted: shortcut, size
+  std::string hint;  ///< muted text at the right: shortcut, size
   bool enabled = true;
   bool checked = false;
   std::function<void()> act;
@@ -51,24 +51,24 @@ struct OverlayItem {
 };
 struct Overlay {
   bool open = false;
-  bool filter = false;  ///< a list with a line of text that narrows it
+  bool filter = false;  ///< a list with a text field that filters it
   std::string title;
-  std::string text;  ///< what was typed
+  std::string text;  ///< the filter text
   Rect anchor;
   std::vector<OverlayItem> items;
   bool just_opened = false;
 };
 
-/// The x axis that all plots of values per step share.
+/// The x axis shared by all plots per step.
 struct StepAxis {
   double begin = 0, end = 1;
-  bool all = true;  ///< every step that there is, also when more come
+  bool all = true;  ///< all steps, including future ones
 };
 
-/// What asks for something before it is done. One at a time.
+/// Modal dialogs; one at a time.
 enum class Dialog : std::uint8_t {
   none,
-  palette,  ///< commands and places by their names
+  palette,  ///< search for commands and places by name
   go_to,
   open_recording,
   open_second,
@@ -87,7 +87,7 @@ enum class Dialog : std::uint8_t {
   about,
 };
 
-/// A button of a title line or of the top bar, as the palette lists it.
+/// A button of a title line or of the top bar, for the palette.
 struct ToolbarButton {
   std::string panel, label, tip;
   bool enabled = true;
@@ -95,38 +95,38 @@ struct ToolbarButton {
 
 struct Recent;
 
-/// Lasts over frames.
+/// UI state that persists between frames.
 struct UiState {
-  const Recent* recent = nullptr;  ///< what was opened before
+  const Recent* recent = nullptr;  ///< recently opened runs
   Overlay overlay;
-  const void* captured = nullptr;  ///< the drag in progress belongs to this
+  const void* captured = nullptr;  ///< owner of the drag in progress
   bool help = false;
-  std::optional<std::size_t> tour;  ///< the stop that is shown
-  bool sample = false;              ///< a sample run is asked for, and the tour on it
+  std::optional<std::size_t> tour;  ///< current stop of the tour
+  bool sample = false;              ///< a sample run was requested, with the tour on it
   StepAxis steps;
   Dialog dialog = Dialog::none;
-  bool dialog_opened = false;  ///< since the last frame
-  Note note;                   ///< that the dialog writes
-  std::string show_panel;      ///< to be opened in the layout, or brought to the front of its place
-  std::string notice;          ///< said in the status bar until the next one
+  bool dialog_opened = false;  ///< opened since the last frame
+  Note note;                   ///< the note edited by the dialog
+  std::string show_panel;      ///< panel to open in the layout, or to bring to front
+  std::string notice;          ///< text of the status bar until the next one
   bool notice_is_trouble = false;
   bool reset_layout = false;
   bool exporting = false, cancel_export = false;
-  bool copying = false, stop_copy = false;  ///< a live run is recorded to a file
-  std::string table_rows;                   ///< that the dialog writes to a file
-  /// To be written of what the window shows once dialogs and menus are gone.
+  bool copying = false, stop_copy = false;  ///< a live run is being recorded
+  std::string table_rows;                   ///< rows that the dialog writes to a file
+  /// Picture to write once dialogs and menus are closed.
   struct Picture {
     std::string path;
     std::string panel;  ///< empty: the whole window
   };
   std::optional<Picture> picture;
-  /// Whose title line is being drawn; empty: none, and its buttons are not listed.
+  /// Panel whose title line is being drawn; empty: none, and buttons are not listed.
   std::string_view toolbar_of;
-  /// Which panel is being drawn: of its buttons, offered() lists those that are named.
+  /// Panel being drawn: offered() lists its named buttons.
   std::string_view panel_of;
-  /// Those drawn in this frame, while the palette is open.
+  /// Buttons drawn in this frame, while the palette is open.
   std::vector<ToolbarButton> toolbar;
-  /// To be pressed when it is drawn next.
+  /// The button to press when it is drawn next.
   std::optional<ToolbarButton> pressed;
   void open(Dialog what) {
     dialog = what;
@@ -152,12 +152,12 @@ class Context {
   Pointer pointer;
   double seconds;
   Rect window;
-  /// Keys that went down (or repeat) since the last frame, in order, with what was held when they did: ImGui
-  /// spreads a burst over several frames.
+  /// Keys pressed or repeated since the last frame, in order, with their modifiers: ImGui would spread a
+  /// burst over several frames.
   std::span<const KeyPress> keys;
   enum class WithShift : std::uint8_t { same, other };
-  /// How often, with exactly these modifiers; a plain key may have shift held, unless that is another
-  /// command.
+  /// Number of presses with exactly these modifiers; a plain key may have Shift held unless that is a
+  /// separate command.
   [[nodiscard]] int presses(int code, int modifiers = 0, WithShift shift = WithShift::same) const {
     return static_cast<int>(std::ranges::count_if(keys, [&](const KeyPress& press) {
       const int held = press.modifiers & key::kModifiers;
@@ -165,40 +165,40 @@ class Context {
       return press.code == code && (held == modifiers || either);
     }));
   }
-  /// The pointer is over the window that is drawn (not over one above it, nor is a part of ImGui held).
+  /// The pointer is over the window being drawn, not over one above it, and no ImGui item is held.
   bool over_window = true;
-  /// What follows is drawn into ImGui's current window, and hit there.
+  /// Directs drawing and hit testing to ImGui's current window.
   void enter_window();
-  bool moving = false;  ///< something is drawn in motion: draw again soon
+  bool moving = false;  ///< an animation is running: draw again soon
 
   [[nodiscard]] const Palette& colors() const { return canvas.colors(); }
-  /// The pointer is there and nothing lies above, though a drag may hold it.
+  /// The pointer is inside `rect` and nothing covers it; a drag may hold the pointer.
   [[nodiscard]] bool under_pointer(const Rect& rect) const;
-  /// The pointer is there and nothing lies above or holds it.
+  /// The pointer is inside `rect`, and nothing covers it or holds the pointer.
   [[nodiscard]] bool hovered(const Rect& rect) const;
   [[nodiscard]] bool clicked(const Rect& rect) const { return hovered(rect) && pointer.pressed[0]; }
 
   enum class Drag : std::uint8_t { none, begun, going, dropped, clicked };
-  /// A press in `rect` that belongs to `owner` until the button is released. `clicked`: released unmoved.
+  /// A drag begun in `rect`, owned by `owner` until the release. `clicked`: released without moving.
   Drag drag(const void* owner, const Rect& rect, int button);
 
   // ---- widgets -----------------------------------------------------------------------------------
   enum class Look : std::uint8_t { plain, primary, chosen };
   bool button(const Rect& rect, std::string_view label, bool enabled = true, Look look = Look::plain,
               std::string_view tip = {});
-  /// A button as wide as its label, placed at the right end of `room`, which shrinks by it.
+  /// A button as wide as its label at the right end of `room`, which shrinks by its width.
   bool button_right(Rect& room, std::string_view label, bool enabled = true, Look look = Look::plain,
                     std::string_view tip = {});
-  /// The same with an arrow that says that a menu opens; its place is returned in `anchor`.
+  /// The same with an arrow for a menu; `anchor` receives its position.
   bool menu_button_right(Rect& room, std::string_view label, Rect& anchor, bool enabled = true,
                          std::string_view tip = {});
   [[nodiscard]] float button_width(std::string_view label) const;
   [[nodiscard]] float menu_button_width(std::string_view label) const;
-  /// A row of choices of which one holds; returns the one clicked, or `chosen`.
+  /// A row of options, one active; returns the clicked one, or `chosen`.
   int choice_right(Rect& room, const std::vector<std::string>& labels, int chosen);
-  /// Draws a bar when `content` is higher than the room and scrolls with the wheel. Clamps `scroll`.
+  /// Draws a scroll bar when `content` exceeds the room; scrolls with the wheel. Clamps `scroll`.
   void scroll(const void* owner, const Rect& room, float content, float& scroll);
-  /// Number right-aligned in mono with its unit muted after it in `unit_width`.
+  /// A right-aligned number in mono, followed by its unit in muted colour, `unit_width` wide.
   void quantity(const Rect& rect, std::string_view number, std::string_view unit, float unit_width = 30,
                 Rgb color = 0xFFFFFFFF);
   void section(Rect& room, std::string_view title);
@@ -208,28 +208,28 @@ class Context {
 
   void tip(std::string_view text);
   void tip(const Details& details);
-  /// Drawn by the workspace after everything else.
+  /// Called by the workspace after everything else is drawn.
   void draw_tip();
   void draw_overlay();
-  /// A designed empty state: a line of what is missing and a line of why or what to do.
+  /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
-  /// A button of a panel that is not in its title line, by a name that says what it does without the panel
-  /// around it: in the palette while the panel is drawn. True: pressed there.
+  /// Lists a button that is not in the title line in the palette while the panel is drawn, by a name that is
+  /// clear without the panel. True: pressed in the palette.
   [[nodiscard]] bool offered(std::string_view name, bool enabled, std::string_view tip_text);
 
  private:
-  /// Lists it for the palette. True: the palette has pressed it.
+  /// Lists a button for the palette. True: pressed in the palette.
   bool listed(std::string_view label, bool enabled, std::string_view tip_text);
-  /// A button without its label, which tells it apart from others.
+  /// A button without its label, which only serves as its id.
   bool button_ground(const Rect& rect, std::string_view label, bool enabled, Look look,
                      std::string_view tip_text);
-  /// Makes `rect` an item of ImGui's current window, so that the keyboard comes to it; the pointer is
-  /// our own affair. True: Enter or Space was pressed on it.
+  /// Makes `rect` an item of ImGui's current window for keyboard navigation; pointer input is handled here.
+  /// True: Enter or Space was pressed on it.
   bool keyboard_item(const Rect& rect, std::string_view label, bool enabled);
 
   Details tip_;
   std::string tip_text_;
-  std::vector<unsigned> items_;  ///< identities of keyboard items in the window that is drawn
+  std::vector<unsigned> items_;  ///< ids of keyboard items in the current window
 };
 
 }  // namespace shardscope::gui

@@ -1,5 +1,5 @@
-// Critical path: what bounds a step, how much shorter it would be without it, and the longest pieces. Of two
-// runs both are here, labelled A and B.
+// Critical path: what bounds a step, the gain without it, and the longest pieces. Shows both runs of a
+// comparison, labelled A and B.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -30,13 +30,13 @@ class CriticalPathView final : public View {
   void pieces(Context& ctx, Rect room);
 
   std::vector<LabelledRun> runs_;
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the tables are made from
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which the tables are made
   Table parts_;
   PieceTable pieces_;
   TableState parts_state_, pieces_state_;
 };
 
-/// Once for each analysis: nothing here changes between two.
+/// Called once per analysis: the tables depend on nothing else.
 void CriticalPathView::build(const AppState& app) {
   of_a_ = app.run->analysis();
   of_b_ = app.other ? app.other->analysis() : nullptr;
@@ -48,20 +48,20 @@ void CriticalPathView::build(const AppState& app) {
 
 using analysis::PathPart;
 
-/// Parts of one meaning differ in shade, so that the bar shows where one ends.
+/// Shades distinguish adjacent parts with the same meaning.
 Rgb shade_of(const Palette& c, PathPart part) {
   const Rgb own = c.of(meaning_of(part));
   const bool second = part == PathPart::backward || part == PathPart::cpu_optimizer;
   return part == PathPart::compute ? mix(own, c.panel, 0.5F) : second ? mix(own, c.panel, 0.25F) : own;
 }
 
-/// As in the bars of ranks' time: exposed, waiting, or not recorded.
+/// As in the bars of ranks' times: exposed, waiting, or not recorded.
 bool is_hatched(PathPart part) {
   return part == PathPart::transfer || part == PathPart::copy || part == PathPart::data ||
          part == PathPart::unrecorded;
 }
 
-/// Of the critical path of a step, mean.
+/// Mean length of a step's critical path.
 double step_ms(const LabelledRun& run) {
   double whole = 0;
   for (const PathRow& row : path_rows(run.run->summary())) whole += row.ms;
@@ -76,7 +76,7 @@ std::string step_text(const LabelledRun& run) {
          grouped(static_cast<std::int64_t>(s.steps_measured)) + (s.steps_measured == 1 ? " step" : " steps");
 }
 
-/// The step as one bar, of two runs on one scale, and how fast the hardware computed in it.
+/// The step as one bar, both runs on one scale, and the achieved compute rate.
 void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run, double longest_ms,
                                 float text_width) {
   const Palette& c = ctx.colors();

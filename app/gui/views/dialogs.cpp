@@ -89,7 +89,7 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
   if (ctx.ui.dialog_opened) {
     text_.clear();
     problem_.clear();
-    searched_ = "\n";  // nothing that can be typed
+    searched_ = "\n";  // differs from any input
     picked_.clear();
     files_ = {};
     chosen_ = 0;
@@ -106,7 +106,7 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {16, 14});
   const Palette& c = ctx.colors();
   ImGui::PushStyleColor(ImGuiCol_Button,
-                        ink(mix(c.raised, c.text, 0.10F)));  // a dialog is raised as buttons are
+                        ink(mix(c.raised, c.text, 0.10F)));  // a dialog has the colour of buttons
   const FontScope body(ctx.canvas.fonts(), Font::body);
   ImGuiWindowFlags flags = ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings;
   if (dialog == Dialog::palette) flags |= ImGuiWindowFlags_NoTitleBar;
@@ -167,9 +167,9 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
         about(ctx);
         break;
     }
-    // It gets as high as this only in the next frame.
+    // The new height takes effect only in the next frame.
     if (std::exchange(height_, ImGui::GetCursorPosY()) != ImGui::GetCursorPosY()) ctx.moving = true;
-    if (ctx.ui.dialog == dialog) ctx.ui.dialog_opened = false;  // else another one was asked for
+    if (ctx.ui.dialog == dialog) ctx.ui.dialog_opened = false;  // unless another dialog was opened
     if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close(ctx);
     ImGui::EndPopup();
   } else {

@@ -1,4 +1,4 @@
-// What asks before something is done: the palette, "go to", opening, connecting, exports.
+// Modal dialogs: the palette, "go to", opening, connecting, exports.
 #pragma once
 
 #include <string>
@@ -23,14 +23,14 @@ class Dialogs {
     Docks& docks;
     Recent& recent;
   };
-  /// The one that UiState::dialog names, if any, as a modal window of ImGui.
+  /// Draws the dialog named by UiState::dialog, if any, as a modal ImGui window.
   void draw(Context& ctx, const Parts& parts);
-  /// A line about an export that is under way or just done, for the status bar; empty: none.
+  /// Status line of a running or finished export; empty: none.
   [[nodiscard]] std::string export_line() const;
   [[nodiscard]] bool export_failed() const { return !job_.state().problem.empty(); }
-  /// What the field of the dialog that is open holds.
+  /// Text of the open dialog's input field.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// Of the live run that is recorded to a file, or was last.
+  /// The current or last recording of a live run.
   [[nodiscard]] const CopyRecording& copy() const noexcept { return copy_; }
   [[nodiscard]] bool exporting() const { return job_.state().running; }
 
@@ -46,16 +46,16 @@ class Dialogs {
   void record_copy(Context& ctx);
   void save_table(Context& ctx);
   void save_picture(Context& ctx, const Parts& parts);
-  /// The field for the file, and a sentence where there is one already. Returns whether Enter was pressed.
+  /// Input field for the file, with a warning if it exists. Returns whether Enter was pressed.
   bool target_field(Context& ctx, const std::string& proposed);
   [[nodiscard]] bool is_there() const;
   void about(Context& ctx);
   void close(Context& ctx);
-  /// The last line: what the dialog does, and Cancel. Returns whether it is to be done.
+  /// The last line: a button labelled `what`, and Cancel. Returns whether to proceed.
   [[nodiscard]] bool confirm(Context& ctx, const char* what, bool enabled = true);
 
   std::string text_, problem_, key_;
-  float height_ = 0;  ///< of what is in it
+  float height_ = 0;  ///< of the content
   // palette
   std::string searched_;
   std::vector<NameHit> names_;
@@ -63,13 +63,13 @@ class Dialogs {
   // browser
   FileList files_;
   std::string picked_;
-  LocalRuns local_;  ///< to connect to
+  LocalRuns local_;  ///< runs that can be connected to
   ExportJob job_;
   CopyRecording copy_;
-  bool part_only_ = false;   ///< what is shown of the run, not all of it
-  bool with_other_ = true;   ///< the report compares with the second run
-  std::string picture_of_;   ///< a panel; empty: the window
-  std::string asked_about_;  ///< file that Enter may replace: it was said that it is there
+  bool part_only_ = false;   ///< export only the visible part of the run
+  bool with_other_ = true;   ///< report: include the comparison with the second run
+  std::string picture_of_;   ///< panel; empty: the window
+  std::string asked_about_;  ///< existing file that was announced; Enter may replace it
 };
 
 }  // namespace shardscope::gui

@@ -19,7 +19,7 @@ std::string id_of(const std::string& layout, std::string_view panel) {
   return "###" + layout + "/" + std::string(panel);
 }
 
-/// An own layout whose settings were lost begins as Watch does.
+/// A user's layout without saved settings starts as Watch.
 LayoutNode preset_or_watch(const std::string& layout) {
   const bool preset = std::ranges::find(layout_names(), layout) != layout_names().end();
   return preset_layout(preset ? layout : "Watch");
@@ -28,12 +28,12 @@ LayoutNode preset_or_watch(const std::string& layout) {
 ImGuiID node_of(const std::string& layout, const std::string& panel) {
   const std::string id = id_of(layout, panel);
   if (const ImGuiWindow* const window = ImGui::FindWindowByName(id.c_str())) return window->DockId;
-  // Before a window is drawn for the first time ImGui knows its place as a setting.
+  // Before a window's first frame its dock node is known from the settings only.
   const ImGuiWindowSettings* const settings = ImGui::FindWindowSettingsByID(ImHashStr(id.c_str()));
   return settings != nullptr ? settings->DockId : 0;
 }
 
-/// Of the layout's name alone, so that it is the same in whichever window it is asked for.
+/// Depends on the layout's name only, so that it is the same in every window.
 ImGuiID space_of(const std::string& layout) { return ImHashStr(("layout/" + layout).c_str()); }
 
 void build(ImGuiID id, const std::string& layout, const LayoutNode& node, Rect room) {
@@ -43,8 +43,8 @@ void build(ImGuiID id, const std::string& layout, const LayoutNode& node, Rect r
   }
   const bool row = node.axis == Axis::row;
   const std::vector<float> sizes = child_sizes(node, room);
-  // Cut off from the end: what is left, in which no panel was cut off, is ImGui's central node. It stays when
-  // its panel is moved away, so it is the main panel's, the first.
+  // Split off from the end: the rest, from which no panel was split, is ImGui's central node. It persists
+  // when its panel is moved away, so it is that of the first (main) panel.
   for (std::size_t i = node.children.size(); i-- > 1;) {
     const Rect piece = row ? room.take_right(sizes[i]) : room.take_bottom(sizes[i]);
     const float share = row ? piece.w / (piece.w + room.w) : piece.h / (piece.h + room.h);
@@ -84,7 +84,7 @@ void Docks::submit(const std::string& layout, const Rect& room) {
   }
   ImGui::SetCursorScreenPos({room.x, room.y});
   ImGui::DockSpace(shown.space, {room.w, room.h}, kSpace);
-  // Those of the other layouts stay, or their windows would come back undocked.
+  // Keep the dock spaces of other layouts alive, or their windows would come back undocked.
   for (const auto& [name, other] : layouts_) {
     if (other.space != 0 && name != layout)
       ImGui::DockSpace(other.space, {room.w, room.h}, kSpace | ImGuiDockNodeFlags_KeepAliveOnly);
@@ -113,7 +113,7 @@ void Docks::open(const std::string& layout, const std::string& panel, const std:
   std::vector<std::string>& panels = of(layout).panels;
   if (std::ranges::find(panels, panel) != panels.end()) return;
   panels.push_back(panel);
-  // Where it was when it was closed; for the first time as a tab beside its main panel.
+  // At its previous position; initially as a tab beside the main panel.
   if (node_of(layout, panel) == 0) {
     const bool there = std::ranges::find(panels, beside_panel) != panels.end();
     const ImGuiID beside = node_of(layout, there ? beside_panel : panels.front());
@@ -161,14 +161,14 @@ std::string Docks::save_as(const std::string& layout, const std::string& name) {
     return "a name has at most 40 letters and none of [ ] # /";
   if (std::ranges::find(layout_names(), name) != layout_names().end())
     return name + " is a layout of the program; give another name";
-  if (name == layout) return {};  // its panels are kept as they are moved
+  if (name == layout) return {};  // its panels are saved as they are moved
   if (std::ranges::find(own_, name) == own_.end()) own_.push_back(name);
   const Shown from = of(layout);
   Shown& to = layouts_[name];
   to = {};
   to.panels = from.panels;
   to.space = space_of(name);
-  // Pairs of names of windows: which goes to where the other is.
+  // Pairs of window names: source and target of the dock settings.
   ImVector<const char*> pairs;
   std::vector<std::string> texts;
   texts.reserve(from.panels.size() * 2);
@@ -196,7 +196,7 @@ void Docks::keep_in_settings() {
   handler.UserData = this;
   handler.ReadOpenFn = [](ImGuiContext*, ImGuiSettingsHandler* own, const char* name) -> void* {
     Docks& docks = *static_cast<Docks*>(own->UserData);
-    // What is no preset of this program is the user's own.
+    // Layouts that are not presets are the user's own.
     if (std::ranges::find(layout_names(), name) == layout_names().end() &&
         std::ranges::find(docks.own_, name) == docks.own_.end())
       docks.own_.emplace_back(name);

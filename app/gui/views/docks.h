@@ -1,4 +1,4 @@
-// Where panels are: for each layout a dock space of ImGui with the windows that it shows.
+// Positions of the panels: an ImGui dock space per layout, with its windows.
 #pragma once
 
 #include <imgui.h>
@@ -14,33 +14,33 @@ namespace shardscope::gui {
 
 class Docks {
  public:
-  /// The panels that a layout shows, in the order in which they were opened.
+  /// The panels of a layout, in the order they were opened.
   [[nodiscard]] const std::vector<std::string>& shown(const std::string& layout);
-  /// ImGui's name of a panel's window: each layout has its own, so that one does not move the other's.
+  /// ImGui name of a panel's window: distinct per layout, so that layouts keep separate positions.
   [[nodiscard]] static std::string window_name(const std::string& layout, std::string_view panel,
                                                std::string_view title);
-  /// Submits the dock space of `layout` at `room` of the current window; the first time as its preset says.
+  /// Submits the dock space of `layout` at `room` in the current window; initially arranged by its preset.
   void submit(const std::string& layout, const Rect& room);
-  /// The panel in place of another; if it is shown already, the two change places.
+  /// Shows `panel` in place of `old_panel`; swaps them if it is already shown.
   void replace(const std::string& layout, const std::string& old_panel, const std::string& panel);
-  /// Both are shown, as tabs of one place.
+  /// Both are shown, as tabs of the same dock node.
   [[nodiscard]] bool share_a_place(const std::string& layout, const std::string& panel,
                                    const std::string& other);
-  /// Of the tabs of its place it is the one that is seen.
+  /// The panel's tab is the visible one of its dock node.
   [[nodiscard]] static bool in_front(const std::string& layout, const std::string& panel);
-  /// As a tab beside the panel `beside` where that is shown, else beside the first.
+  /// Opens a panel at its previous position; initially as a tab beside `beside`, else beside the first panel.
   void open(const std::string& layout, const std::string& panel, const std::string& beside = {});
   void close(const std::string& layout, const std::string& panel);
-  /// As the preset says again.
+  /// Restores the preset.
   void reset(const std::string& layout);
-  /// The presets, then the user's own.
+  /// The presets, then the user's own layouts.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] const std::vector<std::string>& own_names() const { return own_; }
-  /// A layout of the user's own with the panels where they are in `layout`. Returns what is wrong with the
-  /// name, or nothing.
+  /// Saves the arrangement of `layout` as a layout of the user's own. Returns an error message for the name,
+  /// empty on success.
   [[nodiscard]] std::string save_as(const std::string& layout, const std::string& name);
   void forget(const std::string& own_layout);
-  /// ImGui's settings file keeps which panels are shown beside where they are. Needs ImGui's context.
+  /// Stores the panels shown and their positions in ImGui's settings file. Needs ImGui's context.
   void keep_in_settings();
 
  private:

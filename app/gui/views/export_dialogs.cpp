@@ -1,5 +1,5 @@
-// What asks where a report, a trace, tables, a picture or a copy of a live run is to be written, and what of
-// the run.
+// Dialogs for the file and the range of a report, a trace, tables, a picture or a recording of a live
+// run.
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
@@ -14,7 +14,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// "run" of "/where/run.zscope", with its folder: what exports of it are named after.
+/// Path of the recording without its extension: prefix of export file names.
 std::string stem_of(const Session& run) {
   if (!run.recorded() || run.source().empty()) return "shardscope";
   std::string text = run.source();
@@ -22,7 +22,7 @@ std::string stem_of(const Session& run) {
   return text;
 }
 
-/// First and last step of what the timeline shows; nullopt: none has begun there.
+/// First and last step in the visible range; nullopt: none has begun.
 std::optional<std::pair<std::uint32_t, std::uint32_t>> steps_in(const AppState& app) {
   const auto steps = app.store().steps();
   const TimeRange range = app.time.range();
@@ -54,10 +54,10 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
   }
   ImGui::SetNextItemWidth(-1);
   const bool entered = text_field("##target", "file", text_, ImGuiInputTextFlags_EnterReturnsTrue);
-  // A name alone is a file in the folder that the window was started in.
+  // Relative paths refer to the working directory.
   std::error_code ignored;
   if (!text_.empty() && std::filesystem::path(text_).is_relative()) {
-    ImGui::PushTextWrapPos(0);  // a long one is no less of a place
+    ImGui::PushTextWrapPos(0);  // wraps long paths
     ImGui::TextDisabled("in %s", std::filesystem::current_path(ignored).c_str());
     ImGui::PopTextWrapPos();
   }
@@ -72,7 +72,7 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
     ImGui::TextColored(ink(ctx.colors().of(Meaning::trouble)), "%s", problem_.c_str());
     ImGui::PopTextWrapPos();
   }
-  // The first Enter says that it is there, the second replaces it.
+  // The first Enter warns that the file exists, the second replaces it.
   if (!entered || text_.empty()) return false;
   if (!is_there() || asked_about_ == text_) return true;
   asked_about_ = text_;

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
 
-/// A counter that exists once for forward and once for backward.
+/// A counter with one value for forward and one for backward.
 struct Row {
-  const char* name;  ///< as DeepSpeed's, without the direction
+  const char* name;  ///< DeepSpeed's name without the direction
   const char* unit;  ///< of its elements
   const char* says;
 };
@@ -33,7 +33,7 @@ void paragraph(Context& ctx, Rect& room, const std::string& text) {
   room.take_top(h + 4);
 }
 
-/// The cells of one line from the right: label, unit, then count and elements of forward and of backward.
+/// Cells of one line: label, unit, then count and elements for forward and for backward.
 struct Columns {
   Rect label, unit, cells[4];
 };
@@ -76,7 +76,7 @@ float draw_fetch_counters(Context& ctx, Rect room,
               "Nothing counted up to here: the counters arrive when the backward of a micro-step has ended.");
     return room.y - top;
   }
-  const float width = std::min(room.w, 460.0F);  // figures stay beside their labels
+  const float width = std::min(room.w, 460.0F);  // keeps figures near their labels
   const auto both = [](const Rect& a, const Rect& b) { return Rect{a.x, a.y, b.right() - a.x, a.h}; };
   const Columns head = columns_of(room.take_top(kTextLine), width);
   ctx.canvas.text_in(both(head.cells[0], head.cells[1]), "forward", c.text, Font::small, Align::right);

@@ -1,4 +1,4 @@
-// Part of the Stepper: what the fetches of one micro-step counted.
+// Part of the Stepper: the fetch counters of one micro-step.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace shardscope::gui {
 
-/// "Fetches of micro-step 12 counted on rank 0"; without a number where nothing is known.
+/// "Fetches of micro-step 12 counted on rank 0"; without a number if unknown.
 [[nodiscard]] std::string fetch_counter_heading(const std::optional<analysis::MicroStepCounters>& counters,
                                                 std::uint32_t rank);
 
-/// Draws DeepSpeed's eight counters as four rows for forward and backward, with their units. Returns the
-/// height used.
+/// Draws DeepSpeed's eight counters as four rows, for forward and backward, with units. Returns the height
+/// used.
 float draw_fetch_counters(Context& ctx, Rect room,
                           const std::optional<analysis::MicroStepCounters>& counters);
 

@@ -1,4 +1,4 @@
-// Find: whatever of a run has these words in its name, over a range of time; with the figures of the spans.
+// Find: everything in the run with these words in its name, within a time range; and statistics of the spans.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Narrower and a line of figures stands above the list; all of them are the panel Statistics'.
+/// Below this width one line of figures above the list; the panel Statistics shows all.
 constexpr float kWide = 860;
 
 class FindView final : public View {
@@ -37,7 +37,7 @@ class FindView final : public View {
   TableState state_;
   std::optional<std::size_t> chosen_;  ///< row
   HitRef gone_to_{UINT32_MAX, 0};
-  bool entered_ = false;  ///< before there was a row to go to
+  bool entered_ = false;  ///< Enter was pressed before there were rows
   StatisticsPane pane_{"found"};
 };
 
@@ -47,7 +47,7 @@ void FindView::go_to_row(Context& ctx, std::size_t row) {
   if (name != nullptr && name->kind == NameKind::finding) ctx.ui.show_panel = "findings";
 }
 
-/// Of more hits than the list holds, those that its sorting puts first.
+/// With more hits than rows, the search selects rows by the table's sort order.
 void FindView::follow_sorting(Finder& find) const {
   static constexpr std::array kOrders{HitOrder::begin, HitOrder::begin, HitOrder::rank, HitOrder::begin,
                                       HitOrder::time,  HitOrder::self,  HitOrder::step};
@@ -107,7 +107,7 @@ void FindView::results(Context& ctx, const Rect& place) {
     ctx.canvas.text_in(foot, "The first 1\u00a0000 as sorted; F3 goes through all.", ctx.colors().muted,
                        Font::small);
   }
-  // F3 goes on from row to row.
+  // F3 selects the next row.
   if (find.at && find.at->ref != gone_to_) {
     gone_to_ = find.at->ref;
     if (const auto row = found_.row_of(gone_to_)) state_.scroll_to = chosen_ = row;

@@ -24,7 +24,7 @@ const char* word(FindScope scope) {
   return "";
 }
 
-/// What is searched: a choice, and a button to take what the timeline shows now.
+/// Choice of the searched range, and a button to use the visible one.
 void scope_choice(Context& ctx, Rect& line) {
   AppState& app = ctx.app;
   Finder& find = app.find;
@@ -92,7 +92,7 @@ bool find_line(Context& ctx, Rect& room, int& moved) {
   ImGui::SetCursorScreenPos({field.x, field.y + 4});
   ImGui::SetNextItemWidth(field.w);
   if (std::exchange(find.focus, false)) ImGui::SetKeyboardFocusHere();
-  // With a history the field keeps the arrows up and down.
+  // With a history callback the field receives the up and down arrows.
   const bool entered = text_field("##words", "attn forward, all-gather, step 7, \"whole name\"", find.words,
                                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackHistory |
                                       ImGuiInputTextFlags_AutoSelectAll);

@@ -1,5 +1,5 @@
-// Findings: what is wrong with the run, what it costs, where to look, what to do about it and what that
-// gives.
+// Findings: problems of the run with their cost, where to look, what to change, and the predicted
+// gain.
 #include <algorithm>
 
 #include "app/gui/model/finding_detail.h"
@@ -36,16 +36,16 @@ class FindingsView final : public View {
   [[nodiscard]] std::string gain_of(const AppState& app, const Row& row) const;
   void go_to(Context& ctx, const Row& row) const;
 
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that the table is made from
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which the table is made
   bool compared_ = false;
   Table table_;
   std::vector<Row> rows_;
   TableState state_;
   std::size_t chosen_ = 0;
-  std::string chosen_id_;  ///< of which finding that row is: the list may be another one
+  std::string chosen_id_;  ///< id of the chosen finding: its row may change with the list
   std::uint32_t chosen_rank_ = ev::kNoId;
   bool chosen_of_b_ = false;
-  FindingDetail detail_;  ///< of the chosen one
+  FindingDetail detail_;  ///< of the chosen finding
 };
 
 Rgb color_of(const Palette& c, ev::Severity severity) {
@@ -54,7 +54,7 @@ Rgb color_of(const Palette& c, ev::Severity severity) {
                                              : c.accent;
 }
 
-/// The shape says the severity as well as the colour.
+/// Shape as a second sign of the severity beside colour.
 void severity_mark(Canvas& canvas, const Palette& c, ev::Severity severity, float x, float y) {
   const Rgb color = color_of(c, severity);
   if (severity == ev::Severity::info)
@@ -65,7 +65,7 @@ void severity_mark(Canvas& canvas, const Palette& c, ev::Severity severity, floa
     canvas.fill({x - 4, y - 4, 8, 8}, color);
 }
 
-/// Costs of a step sort above those that came once, and these above bytes.
+/// Sort order: cost per step, then single costs, then bytes.
 Cell cost_cell(const analysis::Finding& finding) {
   if (finding.cost_ms) return number_cell(1e12 + *finding.cost_ms, milliseconds(finding.cost_ms).text());
   if (finding.cost_once_ms)
@@ -118,7 +118,7 @@ void FindingsView::build(const AppState& app) {
   take(*app.run, false);
   if (app.other) take(*app.other, true);
   if (rows_.empty()) return;
-  // The finding that was chosen, wherever it stands now.
+  // Find the chosen finding again in the new list.
   const auto same = std::ranges::find_if(rows_, [&](const Row& row) {
     return row.of_b == chosen_of_b_ && row.finding->id == chosen_id_ && row.finding->rank == chosen_rank_;
   });
@@ -145,7 +145,7 @@ bool FindingsView::draw_cell(Context& ctx, std::size_t row, std::size_t column, 
   return true;
 }
 
-/// What the row has no room for: what it costs, what to do, which settings to change and what that gives.
+/// Details of a finding: cost, next step, settings to change and predicted gain.
 void FindingsView::detail(Context& ctx, const Rect& room, const Row& row) const {
   const Palette& c = ctx.colors();
   const analysis::Finding& finding = *row.finding;
@@ -189,7 +189,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     ImGui::PopTextWrapPos();
   };
   const auto copy = [&](const std::string& text, const char* tip) {
-    // Beside the text where there is room, else below it.
+    // Beside the text if it fits, else below it.
     const ImGuiStyle& style = ImGui::GetStyle();
     const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
     const float needed = style.ItemSpacing.x + ImGui::CalcTextSize("Copy").x + 2 * style.FramePadding.x;
@@ -244,13 +244,13 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
   ImGui::EndTable();
 }
 
-/// What the changes give; where that is not known, why.
+/// The predicted gain of the changes, or why it is unknown.
 std::string FindingsView::gain_of(const AppState& app, const Row& row) const {
   if (row.finding->options.empty()) return detail_.gain;
   return advice_words(row.of_b ? *app.other : *app.run);
 }
 
-/// What the detail needs to be seen whole.
+/// Height of the complete detail.
 float FindingsView::height_of(Context& ctx, float width) const {
   constexpr float kChangeLine = 21;
   const analysis::Finding& finding = *rows_[chosen_].finding;
@@ -265,14 +265,14 @@ float FindingsView::height_of(Context& ctx, float width) const {
 }
 
 void FindingsView::go_to(Context& ctx, const Row& row) const {
-  if (row.of_b) return;  // the panels show A; "Swap A and B" in Compare shows the other
+  if (row.of_b) return;  // panels show A; "Swap A and B" in Compare shows B
   ctx.app.show_finding(*row.finding);
   ctx.ui.show_panel = panel_of(*row.finding);
 }
 
 void FindingsView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
-  // A picture is of what is known when it is taken.
+  // Pictures show what is known when they are taken.
   for (Session* run : {app.run.get(), app.other.get()}) {
     if (run != nullptr && run->in_window()) run->ask_what_if();
   }

@@ -1,4 +1,4 @@
-// Flame: where the time of a range went, as boxes under what they lie in: over all ranks, or rank by rank.
+// Flame: time of a range as nested boxes, over all ranks or per rank.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr float kBoxHeight = 20, kHighestBox = 26, kRankGutter = 64, kRankTotal = 84, kBetweenRanks = 8;
-/// Of a frame, while a range is counted.
+/// Time per frame for building the tree.
 constexpr std::chrono::nanoseconds kShareOfFrame = std::chrono::milliseconds(1);
 
 class FlameView final : public View {
@@ -36,8 +36,8 @@ class FlameView final : public View {
   FlameScope scope_ = FlameScope::range;
   FlameSplit split_ = FlameSplit::over_ranks;
   FlameOf of_ = FlameOf::compute;
-  std::vector<std::string> zoom_;  ///< path of the node that has the whole width
-  std::uint32_t top_ = 0;          ///< the same, in the tree that is shown
+  std::vector<std::string> zoom_;  ///< path of the node at full width
+  std::uint32_t top_ = 0;          ///< the same node in the current tree
   std::uint64_t version_ = 0;
   float scroll_ = 0;
 };
@@ -116,14 +116,14 @@ void FlameView::go_to(Context& ctx, const FlamePainter::Hit& hit) {
     return;
   }
   ctx.app.select_span(node.lane, node.longest);
-  // Of all of the run it may lie anywhere; of the range it is in view, where that is what is shown.
+  // The longest span may be out of view, unless the tree covers the visible range.
   if (scope_ == FlameScope::run || ctx.app.measured)
     ctx.app.time.reveal({node.longest.begin_ns, std::min(node.longest.end_ns, ctx.app.store().end_ns())},
                         ctx.app.store().end_ns());
   ctx.app.show_rank(node.lane.rank);
 }
 
-/// What the node with the whole width lies in: a click goes back to it.
+/// Ancestors of the node at full width: a click zooms out to one.
 void FlameView::ancestors(Rect& room, FlamePainter& painter) const {
   std::vector<std::uint32_t> line;
   for (std::uint32_t node = top_; node != 0;) {
@@ -157,7 +157,7 @@ void FlameView::over_ranks(Context& ctx, const Rect& room, FlamePainter& painter
   }
 }
 
-/// A row a rank, all on one scale: the length is how long it took. As many levels as there is room for.
+/// One row per rank on a common scale, as long as its time; as many levels as fit.
 void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
   const FlameTree& tree = flame_.tree();
   const Palette& c = ctx.colors();

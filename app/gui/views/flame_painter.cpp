@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Room that a name keeps beside a figure.
+/// Minimum width of a name beside a figure.
 constexpr float kLeastName = 60;
 
 }  // namespace
@@ -19,7 +19,7 @@ Rgb FlamePainter::color_of(const FlameNode& node) const {
   if (meaning == Meaning::neutral || node.kind == ev::EventKind::phase_begin)
     return mix(c.panel, c.of(meaning), 0.45F);
   if (node.kind != ev::EventKind::module_begin) return c.of(meaning);
-  // As in the timeline: what is outside recedes, backward is darker.
+  // As in the timeline: outer modules are paler, backward is darker.
   const Rgb color =
       mix(c.of(meaning), c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(node.longest.depth)));
   const bool backward = ev::as<ev::EventKind::module_begin>(node.longest).pass == ev::Pass::backward;
@@ -40,7 +40,7 @@ void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank,
   if (over) color = mix(color, c.text, 0.12F);
   const bool wait = store::is_wait(node.kind);
   if (frame.folded > 0) {
-    // Too narrow to be drawn one by one: not one thing's colour.
+    // Merged boxes: a neutral colour.
     ctx_.canvas.fill(box, c.muted, 0.22F);
     ctx_.canvas.hatch(box, c.muted, 0.5F, 5);
   } else {

@@ -1,4 +1,4 @@
-// Draws the boxes of the flame view and knows which one is under the pointer.
+// Draws the boxes of the flame view and finds the one under the pointer.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@ namespace shardscope::gui {
 
 class FlamePainter {
  public:
-  /// Points: narrower boxes are folded.
+  /// points; narrower boxes are merged
   static constexpr float kNarrowest = 3;
-  /// `words`: what Find searches for; boxes without it are pale.
+  /// `words`: the search words; boxes that do not match are pale.
   FlamePainter(Context& ctx, const FlameTree& tree, const std::string& words)
       : ctx_(ctx), tree_(tree), words_(words) {}
-  /// around: what the top node lies in, as wide as it.
+  /// around: an ancestor of the top node, drawn at full width.
   enum class Look : std::uint8_t { plain, around };
   void box(const FlameFrame& frame, std::optional<std::size_t> rank, const Rect& place, Look look);
-  /// Under the boxes of a rank: as long as all of it took, so that own time is seen as what they leave.
+  /// Background of a rank's boxes, as long as the node's total: self time is the part left uncovered.
   void ground(std::uint32_t node, std::size_t rank, const Rect& place);
 
   using Hit = FlamePlace;

@@ -1,4 +1,4 @@
-// Why: which rank waits in which collective for whom, what the rank that never entered it does instead, and
+// Why: which rank waits in which collective for which ranks, what the rank that has not entered it does, and
 // where ranks issued different collectives. The same diagnosis as `shardscope why`.
 #include <cstdint>
 
@@ -17,8 +17,8 @@ class HangView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  std::uint64_t made_ = UINT64_MAX;  ///< revision that the table is made of
-  std::uint64_t run_ = 0;            ///< and of which run: Session::number()
+  std::uint64_t made_ = UINT64_MAX;  ///< diagnosis revision of the table
+  std::uint64_t run_ = 0;            ///< Session::number() of the table
   Table table_;
   TableState state_;
 };

@@ -34,7 +34,7 @@ void HeldPane::draw(Context& ctx, Rect room) {
                   : held_.missing);
     return;
   }
-  // The figure first: in a narrow panel the line is cut.
+  // The figure comes first, as a narrow panel truncates the line.
   const std::string title = bytes(static_cast<std::int64_t>(held_.mean_bytes())).text() +
                             " on average: gathered parameters held after their last use in " + where;
   const Rect line = room.take_top(24);

@@ -1,4 +1,4 @@
-// Part of Memory: gathered parameters that were held after their last use, in the step that is shown.
+// Part of Memory: gathered parameters held after their last use in the current step.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace shardscope::gui {
 
 class HeldPane {
  public:
-  /// Of the window's rank, whatever pool is shown: gathered parameters are in the device's.
+  /// Draws the current rank, for any pool: gathered parameters are in device memory.
   void draw(Context& ctx, Rect room);
 
  private:

@@ -1,4 +1,4 @@
-// Keys, and the meaning of every colour and mark, on one sheet: a window of ImGui that stays while one works.
+// Keys, and the meaning of every colour and mark: an ImGui window that can stay open.
 #include <imgui.h>
 
 #include "app/gui/model/mark_words.h"
@@ -107,7 +107,7 @@ void draw_mark(Context& ctx, Mark mark, const Rect& at) {
   }
 }
 
-/// Room for a swatch at ImGui's cursor, and the words after it.
+/// Draws a swatch at ImGui's cursor, and a text after it.
 template <typename Draw>
 void legend(Context& ctx, const char* what, Draw draw) {
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -5,7 +5,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kMark = 2;  // height, and the least width
+constexpr float kMark = 2;  // height and minimum width
 
 bool on_row(const TimelineRow& row, const HitMarks::List& list) {
   if (row.kind == RowKind::rank) return true;

@@ -1,4 +1,4 @@
-// Marks of the spans that were found, on the rows of the timeline.
+// Marks of search hits on the rows of the timeline.
 #pragma once
 
 #include "app/gui/model/time_axis.h"
@@ -7,7 +7,7 @@
 
 namespace shardscope::gui {
 
-/// A line under each hit of the row; of a rank whose lanes are hidden, of all its lanes.
+/// Underlines each hit of the row; for a rank with hidden lanes the hits of all its lanes.
 void mark_hits(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale);
 
 }  // namespace shardscope::gui

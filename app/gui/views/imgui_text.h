@@ -1,4 +1,4 @@
-// ImGui's text field on a std::string, a line that is cut, and its fonts by the dashboard's names.
+// ImGui's text field for std::string, truncated lines, and ImGui's fonts by our names.
 #pragma once
 
 #include <imgui.h>
@@ -9,18 +9,18 @@
 
 namespace shardscope::gui {
 
-/// As ImGui::InputTextWithHint: true when it was changed, or with EnterReturnsTrue when Enter was pressed.
+/// Like ImGui::InputTextWithHint: true when changed, or with EnterReturnsTrue when Enter was pressed.
 bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 
-/// One line at ImGui's cursor, as wide as there is room, cut with an ellipsis when too long.
+/// One line at ImGui's cursor, truncated with an ellipsis to the available width.
 void cut_line(Canvas& canvas, const std::string& text, Rgb color);
 
-/// Asked right before BeginTable() of a list that scrolls, with its id: an arrow key has come to the list.
-/// Its first row is then given the keyboard (SetKeyboardFocusHere()): ImGui itself goes over such a list as
-/// over one item, until Enter is pressed on it. Tab still goes past it.
+/// Whether an arrow key has entered the scrolling list with this id; call right before its BeginTable(). Then
+/// focus its first row with SetKeyboardFocusHere(): ImGui itself treats such a list as one item until Enter
+/// is pressed on it. Tab still skips it.
 [[nodiscard]] bool arrow_enters(const char* id);
 
-/// ImGui writes with this font while it lasts.
+/// Sets ImGui's font for a scope.
 class FontScope {
  public:
   FontScope(const Fonts& fonts, Font font) { ImGui::PushFont(fonts.of(font), line_height(font)); }

@@ -1,4 +1,4 @@
-// Inspector: everything about what is selected, and its history.
+// Inspector: details and history of the selection.
 #include <algorithm>
 
 #include "app/gui/model/finder.h"
@@ -9,8 +9,8 @@
 namespace shardscope::gui {
 namespace {
 
-/// A list that scrolls in `place`. `draw(item, row, over)` draws an item into its row, `over` where the
-/// pointer is on it; false ends the list: a click has changed what is selected.
+/// A list that scrolls within `place`. `draw(item, row, over)` draws an item in its row, `over` with the
+/// pointer on it; false ends the list, as a click has changed the selection.
 template <typename Item, typename Draw>
 void scrolling_list(Context& ctx, const Rect& place, float& scroll, const std::vector<Item>& items,
                     const Draw& draw) {
@@ -27,8 +27,8 @@ void scrolling_list(Context& ctx, const Rect& place, float& scroll, const std::v
   }
 }
 
-/// At the right end of `row`, in `share` of it at most; what is left of the row stays in it. True: it was
-/// cut.
+/// Draws a value at the right end of `row`, at most `share` of its width, and removes that width. True:
+/// truncated.
 bool draw_value(Context& ctx, Rect& row, const std::string& value, float share, Rgb color) {
   const float width = ctx.canvas.width(value, Font::mono_small) + 1;
   const Rect place = row.take_right(std::min(width, row.w * share));
@@ -40,12 +40,12 @@ std::string value_of(const Field& field) {
   return field.unit.empty() ? field.value : field.value + " " + field.unit;
 }
 
-/// The part of `row` that the label takes.
+/// Width of the label in `row`.
 float label_width(Context& ctx, const Field& field, float row) {
   return std::min(ctx.canvas.width(field.label, Font::small) + 8, row * 0.6F);
 }
 
-/// A sentence has lines of its own.
+/// Sentences are drawn on lines of their own.
 bool has_lines(Context& ctx, const Field& field, float row) {
   const std::string value = value_of(field);
   return value.find(' ') != std::string::npos &&
@@ -54,7 +54,7 @@ bool has_lines(Context& ctx, const Field& field, float row) {
 
 std::string why_of(const Details& details) { return "Why: " + details.reason; }
 
-/// Of the fields and the reason, with the distances between them.
+/// Height of the fields and the reason, with the gaps between them.
 float height_of(Context& ctx, const Details& details, float width) {
   float height = 0;
   for (const Field& field : details.fields) {
@@ -79,7 +79,7 @@ class InspectorView final : public View {
   void related(Context& ctx, Rect& room, const Details& details);
   void history(Context& ctx, Rect room, const Details& details);
   float fields_scroll_ = 0, scroll_ = 0, related_scroll_ = 0;
-  std::string shown_;  ///< title and subtitle: another selection begins at its top
+  std::string shown_;  ///< title and subtitle: another selection resets scrolling
 };
 
 void InspectorView::header(Context& ctx, Rect& room) {
@@ -120,8 +120,8 @@ void InspectorView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in({line.x + 10, line.y, line.w - 10, line.h}, details.subtitle, c.muted, Font::small);
   }
   room.take_top(6);
-  // A small panel keeps room for what the span depends on and for the begin of its history: nothing else
-  // lists them.
+  // A small panel reserves room for related spans and the begin of the history, which no other panel
+  // lists.
   const auto list_height = [](std::size_t rows) {
     return rows == 0 ? 0 : kTableRow * static_cast<float>(rows) + 34;
   };
@@ -138,7 +138,7 @@ void InspectorView::draw(Context& ctx, Rect room) {
   if (!details.history.empty() && room.h > 2 * kTableRow) history(ctx, room, details);
 }
 
-/// They scroll where they need more room than there is.
+/// Draws the fields; they scroll if they do not fit.
 void InspectorView::fields(Context& ctx, Rect& room, const Details& details) {
   const Palette& c = ctx.colors();
   if (const std::string shown = details.title + details.subtitle; shown != shown_) {
@@ -171,7 +171,7 @@ void InspectorView::fields(Context& ctx, Rect& room, const Details& details) {
   ctx.canvas.paragraph(rest, why_of(details), c.text, Font::small);
 }
 
-/// What it waits for and what waits for it: the arrows of the timeline, as a list.
+/// What the span waits for and what waits for it: the timeline's arrows as a list.
 void InspectorView::related(Context& ctx, Rect& room, const Details& details) {
   const Palette& c = ctx.colors();
   ctx.section(room, "Depends on, and what depends on it");

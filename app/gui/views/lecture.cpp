@@ -1,4 +1,4 @@
-// Lecture: one step of stage 3 played slowly, with what happens, the plan's reasons and what it is as
+// Lecture: one step of stage 3 played slowly, with the actions, the plan's reasons and explanations as
 // captions. The other panels show the same time.
 #include "app/gui/model/lecture.h"
 
@@ -16,7 +16,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr float kControls = 28, kProgress = 18;
-/// Of the step that the timeline shows while the lecture plays.
+/// Fraction of the step that is visible in the timeline during playback.
 constexpr double kViewOfStep = 0.2;
 
 class LectureView final : public View {
@@ -38,9 +38,9 @@ class LectureView final : public View {
   Lecture lecture_;
   LecturePlayer player_;
   LectureLength length_ = LectureLength::brief;
-  std::uint64_t run_ = 0;  ///< that lecture_ is of: Session::number()
+  std::uint64_t run_ = 0;  ///< Session::number() of lecture_
   std::uint64_t revision_ = 0;
-  std::optional<std::int64_t> shown_ns_;  ///< the time that was set last: another one was chosen elsewhere
+  std::optional<std::int64_t> shown_ns_;  ///< the cursor as set last: differs if the user has moved it
   double last_seconds_ = 0;
 };
 
@@ -50,7 +50,7 @@ std::vector<Choice> LectureView::choices(const AppState&) {
            }}};
 }
 
-/// Of the step that is looked at; while it plays it stays with its step. False: there is none.
+/// Updates the lecture to the current step; while playing it keeps its step. False without a lecture.
 bool LectureView::refresh(AppState& app) {
   const auto steps = app.store().steps();
   LectureQuery wanted = lecture_.of;
@@ -73,7 +73,7 @@ bool LectureView::refresh(AppState& app) {
   return lecture_.missing.empty();
 }
 
-/// The time is shown in every panel; the range moves with it.
+/// Sets the cursor, and moves the visible range with it.
 void LectureView::show(AppState& app, std::int64_t at_ns, bool select) {
   app.cursor_ns = shown_ns_ = at_ns;
   app.follow = false;
@@ -82,7 +82,7 @@ void LectureView::show(AppState& app, std::int64_t at_ns, bool select) {
       static_cast<std::int64_t>(static_cast<double>(whole) * kViewOfStep), TimeAxis::kShortest);
   TimeRange range = app.time.range();
   if (player_.playing && range.length() > length) range.end_ns = range.begin_ns + length;
-  // A third of it lies behind: what happened just now is still seen.
+  // Keeps a part of the range before the cursor, to show what has just happened.
   const std::int64_t least = at_ns - range.length() * 3 / 5;
   const std::int64_t most = at_ns - range.length() / 5;
   const std::int64_t begin = std::clamp(range.begin_ns, least, most);
@@ -102,8 +102,8 @@ void LectureView::play(Context& ctx) {
   const double passed = last_seconds_ > 0 ? std::clamp(ctx.seconds - last_seconds_, 0.0, 5.0) : 0;
   last_seconds_ = ctx.seconds;
   if (!player_.playing) {
-    // The user went elsewhere: the scene is the one of that time.
-    // Who has chosen no time begins at the step's begin.
+    // The user has moved the cursor: continue with the scene at that time, without a cursor with the
+    // first.
     if (app.cursor_ns != shown_ns_)
       player_.go_to(lecture_, app.cursor_ns ? lecture_.scene_at(*app.cursor_ns) : 0);
     shown_ns_ = app.cursor_ns;
@@ -115,7 +115,7 @@ void LectureView::play(Context& ctx) {
   show(app, at, player_.scene != before);
 }
 
-/// It plays on while another panel lies over this one; who chooses another time has it pause there.
+/// Continues playback while the panel is hidden; pauses where the user has moved the cursor.
 void LectureView::update(Context& ctx) {
   if (!player_.playing) return;
   if (ctx.app.store().ranks().empty() || !refresh(ctx.app)) return;
@@ -169,7 +169,7 @@ void LectureView::controls(Context& ctx, Rect room) {
   ctx.canvas.text_in(room, text, c.muted, Font::small, Align::right);
 }
 
-/// A mark a scene, in the colour of what it is about; a click goes there.
+/// A mark per scene, in the colour of its kind; a click goes there.
 void LectureView::progress(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
   const Rect line{room.x, room.y + 4, room.w, room.h - 8};
@@ -202,7 +202,7 @@ void LectureView::caption(Context& ctx, Rect room) {
   ctx.canvas.text_in(head.take_right(std::min(head.w * 0.5F, ctx.canvas.width(into, Font::mono_small) + 1)),
                      into, c.muted, Font::mono_small, Align::right);
   ctx.canvas.text_in(head, name_of(scene.kind), c.muted, Font::small);
-  // A large panel has large words: a lecture is read from afar.
+  // Larger text in a large panel: a lecture is read from a distance.
   const bool large = room.h > 84 && room.w > 600;
   const Font font = large ? Font::title : Font::strong;
   const float text = ctx.canvas.paragraph_height(room.w, scene.text, font);
@@ -231,7 +231,7 @@ void LectureView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "No lecture of this run", lecture_.missing);
     return;
   }
-  if (!player_.playing) play(ctx);  // update() has, while it plays
+  if (!player_.playing) play(ctx);  // while playing update() does this
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   controls(ctx, room.take_top(kControls));
   progress(ctx, room.take_top(kProgress));

@@ -1,5 +1,5 @@
-// Memory: what a rank's pool held over time and of what, and below it what was alive at a time or what other
-// stages would take.
+// Memory: contents of a rank's pool over time, and below them live allocations or the sizes of other
+// stages.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// What lies below the curve.
+/// Content below the curve.
 enum class Below : std::uint8_t { nothing, peak, now, difference, held, stages };
 
 class MemoryView final : public View {
@@ -43,7 +43,7 @@ class MemoryView final : public View {
   HeldPane held_;
 };
 
-/// A rank may not have the pool that was looked at: every panel shows one that it has.
+/// Switches every panel to a pool that the rank has.
 void MemoryView::update(Context& ctx) {
   AppState& app = ctx.app;
   const auto pools = used_pools(app.store(), app.memory_rank);
@@ -98,7 +98,7 @@ void MemoryView::below(Context& ctx, const Rect& room, const store::MemorySample
   }
 }
 
-/// The legend is beside the curve where there is room, else below it; a small panel has none.
+/// The legend is beside the curve if there is room, else below it; a small panel has none.
 void MemoryView::curve_and_legend(Context& ctx, Rect room, const store::MemorySample& peak) {
   const AppState& app = ctx.app;
   const store::MemorySample now = app.store().memory_at(app.memory_rank, app.memory_pool, app.now_ns());

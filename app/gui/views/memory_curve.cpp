@@ -19,13 +19,13 @@ namespace {
 
 constexpr float kColumn = 2;  ///< width of a sample in pixels
 
-/// The upper end of the axis, and whether the line of what is outside the runtime's arenas is below it.
+/// Top of the axis, and whether the line of memory outside of the runtime's arenas is below it.
 struct Height {
   double top = 1;
   bool with_outside = false;
 };
 
-/// `room`: of the plot with its axis, pixels.
+/// `room`: height of the plot with its axis, in pixels.
 Height height_of(const AppState& app, const store::MemorySample& peak, float room) {
   const bool device = app.memory_pool == ev::MemoryPool::device;
   const double predicted = device ? static_cast<double>(app.run->summary().memory_model.bytes_per_rank) : 0;
@@ -34,17 +34,17 @@ Height height_of(const AppState& app, const store::MemorySample& peak, float roo
     for (const OutsideMemory& sample : app.run->index().outside(app.memory_rank))
       most_outside = std::max(most_outside, sample.bytes);
   }
-  // Where what is outside dwarfs the rest (a process of PyTorch, a small model), its line would flatten the
-  // stack; it stands in the legend.
+  // If outside memory is much larger than the rest (a PyTorch process, a small model), its line would flatten
+  // the stack: only the legend shows it.
   const double counted = std::max({static_cast<double>(peak.total()), predicted, 1.0});
   const bool fits = static_cast<double>(most_outside) <= 3 * counted;
-  // Above the highest there is room for the peak's mark and words.
+  // Room for the label of the peak above the maximum.
   constexpr float kWords = 18, kTimes = 20;
   const double above = std::max(1.12, 1.0 / (1 - kWords / std::max(room - kTimes, 2 * kWords)));
   return {above * std::max(counted, static_cast<double>(fits ? peak.total() + most_outside : 0)), fits};
 }
 
-/// Times below, amounts at the left. Dragging and zooming change `begin` and `end`.
+/// Time axis below, bytes at the left. Dragging and zooming change `begin` and `end`.
 void set_up_axes(Context& ctx, const Rect& room, const TimeRange& range, double top, double& begin,
                  double& end) {
   constexpr ImPlotAxisFlags kFlags = ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch;
@@ -57,7 +57,7 @@ void set_up_axes(Context& ctx, const Rect& room, const TimeRange& range, double 
   std::vector<std::string> labels;
   for (const Tick& tick : time_ticks(wide, 100)) {
     at.push_back(static_cast<double>(tick.at_ns));
-    // Centred at its tick a label would reach over the edge.
+    // Centred at its tick, the label would cross the edge.
     const float half = ctx.canvas.width(tick.label, Font::mono_small) / 2;
     labels.push_back(wide.x_of(tick.at_ns) + half > room.right() ? std::string() : tick.label);
   }
@@ -110,7 +110,7 @@ void draw_stack(Context& ctx, const std::vector<StackRun>& runs, const TimeScale
   }
 }
 
-/// The line that ZeRO's expression is about: the sum of the model states.
+/// The sum of the model states, which ZeRO's formula predicts.
 void draw_states_line(Context& ctx, const std::vector<StackRun>& runs, const TimeScale& scale) {
   const std::int32_t stage = stage_of(ctx.app.store());
   std::vector<double> x;
@@ -129,7 +129,7 @@ void draw_states_line(Context& ctx, const std::vector<StackRun>& runs, const Tim
   ImPlot::PlotLine("model states", x.data(), y.data(), static_cast<int>(x.size()), spec);
 }
 
-/// What ZeRO's expression predicts, dashed, with the expression beside it.
+/// The prediction of ZeRO's formula, dashed and labelled with the formula.
 void draw_expression(Context& ctx, const analysis::MemoryModel& model) {
   const Palette& c = ctx.colors();
   const ImVec2 place = ImPlot::GetPlotPos();
@@ -143,7 +143,7 @@ void draw_expression(Context& ctx, const analysis::MemoryModel& model) {
   ctx.canvas.text_in(plate.inset(4, 0), label, c.text, Font::small);
 }
 
-/// The peak of the run, marked where it is in view.
+/// Marks the run's peak if visible.
 void draw_peak(Context& ctx, const store::MemorySample& peak) {
   const Palette& c = ctx.colors();
   const TimeRange range = ctx.app.time.range();
@@ -162,7 +162,7 @@ void draw_peak(Context& ctx, const store::MemorySample& peak) {
   ctx.canvas.text(x, tip.y - 15, text, c.text, Font::small);
 }
 
-/// The cursor, and where a difference begins.
+/// Lines at the cursor and at the begin of a difference.
 void draw_times(Context& ctx, const TimeRange& range, std::optional<std::int64_t> from_ns) {
   const Palette& c = ctx.colors();
   const ImVec2 place = ImPlot::GetPlotPos();
@@ -179,7 +179,7 @@ void draw_times(Context& ctx, const TimeRange& range, std::optional<std::int64_t
 
 }  // namespace
 
-/// The driver's figure, dashed above the stack: arenas and what is outside of them.
+/// Memory in use by the driver's count, dashed above the stack: arenas and memory outside of them.
 void MemoryCurve::outside_line(Context& ctx, const TimeScale& scale) {
   if (ctx.app.memory_pool != ev::MemoryPool::device) return;
   const std::span<const OutsideMemory> samples = ctx.app.run->index().outside(ctx.app.memory_rank);
@@ -205,7 +205,7 @@ void MemoryCurve::hover(Context& ctx, const TimeScale& scale) {
   const ImVec2 at = ImPlot::GetPlotPos();
   const bool hovered = ImPlot::IsPlotHovered() && !columns_.empty();
   if (hovered) app.hover_next_ns = scale.time_of(ctx.pointer.x);
-  // The time under the pointer, in whichever panel that is.
+  // The time under the pointer, in whichever panel it is.
   if (hovered || (app.hover_ns && scale.range.contains(*app.hover_ns)))
     ctx.canvas.vertical(hovered ? ctx.pointer.x : scale.x_of(*app.hover_ns), at.y, ImPlot::GetPlotSize().y,
                         ctx.colors().muted, 0.5F);

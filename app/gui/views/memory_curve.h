@@ -1,5 +1,5 @@
-// Part of Memory: what a rank's pool held over time, stacked by category, with the model states, the peak and
-// what ZeRO's expression predicts.
+// Part of Memory: memory in a rank's pool over time, stacked by category, with the model states, the peak and
+// the prediction of ZeRO's formula.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace shardscope::gui {
 
 class MemoryCurve {
  public:
-  /// Draws the rank, pool and times that the window shows, without what `legend` hides. `peak`: of that pool.
-  /// `from_ns` is marked as where a difference begins. Dragging moves the window's times; a click sets its
+  /// Draws the current rank, pool and range, without categories that `legend` hides. `peak`: of that pool.
+  /// Marks `from_ns`, the begin of a difference. Dragging moves the visible range; a click sets the
   /// cursor.
   void draw(Context& ctx, const Rect& room, const store::MemorySample& peak, const MemoryLegend& legend,
             std::optional<std::int64_t> from_ns);
-  /// Categories that hold anything in what was drawn last, in stacking order.
+  /// Categories with bytes in the last drawing, in stacking order.
   [[nodiscard]] std::vector<ev::MemoryCategory> used() const { return used_categories(columns_); }
 
  private:
   void outside_line(Context& ctx, const TimeScale& scale);
   void hover(Context& ctx, const TimeScale& scale);
 
-  std::vector<store::MemorySample> columns_;  ///< one for every kColumn pixels, the highest within
+  std::vector<store::MemorySample> columns_;  ///< one per kColumn pixels: its maximum
 };
 
 }  // namespace shardscope::gui

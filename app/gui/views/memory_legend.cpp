@@ -19,7 +19,7 @@ constexpr float kWide = 264;
 constexpr float kNarrow = 196;  ///< without the column of the peak
 constexpr float kLine = 18;
 constexpr float kAmount = 68;
-constexpr float kAroundName = 28;  ///< of a name under the curve: its square before it, space after it
+constexpr float kAroundName = 28;  ///< of a name below the curve: square before, space after
 
 void draw_amount(Context& ctx, const Rect& place, std::int64_t value) {
   const Palette& c = ctx.colors();
@@ -34,7 +34,7 @@ std::string outside_tip(const Context& ctx) {
                            : "In no category. Sampled between steps.";
 }
 
-/// What is in use beyond what is counted; missing where there is no driver to ask.
+/// Memory outside of the runtime's arenas; missing without a driver to ask.
 void draw_outside(Context& ctx, Rect row, bool with_peak, const store::MemorySample& peak) {
   const Palette& c = ctx.colors();
   const std::span<const OutsideMemory> samples = ctx.app.run->index().outside(ctx.app.memory_rank);
@@ -118,7 +118,7 @@ void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::Me
     if (!note.empty()) ctx.tip(note);
     if (note.empty() && cut) ctx.tip(label);
   };
-  constexpr float kIndent = 16;  // past the square
+  constexpr float kIndent = 16;  // after the square
   const bool device = ctx.app.memory_pool == ev::MemoryPool::device;
   const std::vector<ev::MemoryCategory> shown =
       largest_categories(used, now, peak, static_cast<int>((room.h - (device ? 79 : 61)) / kLine));

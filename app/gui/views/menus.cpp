@@ -1,4 +1,4 @@
-// The menus of the window: every command, the layouts, the panels.
+// The window's menus: every command, layout and panel.
 #include <algorithm>
 
 #include "app/gui/views/commands.h"
@@ -54,7 +54,7 @@ void Workspace::recent_menu(Context& ctx) {
   }
 }
 
-/// Returns the x at which the menus end.
+/// Returns the x position where the menus end.
 float Workspace::menu_bar(Context& ctx) {
   const FontScope body(ctx.canvas.fonts(), Font::body);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10, 8});

@@ -1,4 +1,4 @@
-// Messages: what ranks and the collector said, by time, rank and severity, with a filter.
+// Messages of ranks and the collector by time, rank and severity, with a filter.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -24,13 +24,13 @@ class MessagesView final : public View {
 
  private:
   Table table_;
-  std::vector<std::size_t> of_row_;  ///< message of a row
-  std::size_t seen_ = SIZE_MAX;      ///< messages that the table is made of
+  std::vector<std::size_t> of_row_;  ///< by row: index of its message
+  std::size_t seen_ = SIZE_MAX;      ///< number of messages in the table
   std::uint64_t run_ = 0;            ///< Session::number()
   std::array<char, 128> words_{};
   std::array<char, 12> rank_{};
   int least_ = 0, source_ = 0;
-  std::optional<MessageFilter> made_;  ///< that the table is of
+  std::optional<MessageFilter> made_;  ///< filter of the table
   TableState state_;
 };
 

@@ -14,7 +14,7 @@ bool draw_moments(Context& ctx, const Rect& ruler, const TimeScale& scale, bool 
   bool on_one = false;
   for (const MomentMark& mark : moment_marks(moments, scale)) {
     const store::Moment& first = moments[mark.moments.front()];
-    // What a person asked to keep is no trouble.
+    // A moment requested by a user is not a problem.
     const Rgb color = first.kind == store::kRequested ? c.text : c.of(Meaning::trouble);
     ctx.canvas.fill({mark.kept_from, ruler.bottom() - 3, std::max(2.0F, mark.kept_to - mark.kept_from), 3},
                     color, 0.6F);

@@ -1,4 +1,4 @@
-// Moments of a recording with limits, on the times above the lanes.
+// Moments of a recording with limits, on the ruler above the lanes.
 #pragma once
 
 #include "app/gui/model/time_axis.h"
@@ -6,8 +6,8 @@
 
 namespace shardscope::gui {
 
-/// A diamond at each, over a bar as long as what is kept around it. True when the pointer is on a diamond: a
-/// click goes to its moment.
+/// Draws a diamond per moment over a bar that covers its kept range. True when the pointer is on a diamond; a
+/// click goes to the moment.
 bool draw_moments(Context& ctx, const Rect& ruler, const TimeScale& scale, bool takes_pointer);
 
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// The dialog that a note is written in.
+// Dialog for writing a note.
 #include <iterator>
 
 #include "app/gui/model/format.h"
@@ -41,7 +41,7 @@ void Dialogs::note(Context& ctx) {
   ImGui::TextDisabled("flag");
   for (std::size_t i = 0; i < std::size(exporter::kNoteColours); ++i) {
     ImGui::SameLine();
-    // Its colour is seen before it is chosen.
+    // Buttons have the note colour they select.
     const Rgb own = ctx.colors().of(kMeanings[i]);
     ImGui::PushStyleColor(ImGuiCol_FrameBg, ink(own, 0.55F));
     ImGui::PushStyleColor(ImGuiCol_FrameBgHovered, ink(own, 0.8F));

@@ -42,7 +42,7 @@ bool draw_note_flags(Context& ctx, const Rect& ruler, const TimeScale& scale) {
     ctx.canvas.fill({x - 1, top - 1, kFlag + 3, kFlag + 2}, c.panel);
     ctx.canvas.vertical(x, top, kFlag + 4, color, 1, 1.5F);
     ctx.canvas.triangle(x, top, x, top + kFlag - 1, x + kFlag, top + (kFlag - 1) / 2, color);
-    // Several at one place: a second pennant behind.
+    // Several notes: a second pennant behind.
     if (flag.notes.size() > 1)
       ctx.canvas.line(x + 4, top - 1, x + kFlag + 2, top + (kFlag - 1) / 2, color, 0.8F, 1.5F);
     if (!over || on_one) continue;

@@ -1,4 +1,4 @@
-// Notes: what the user noted at times and ranges of the run; a click goes there.
+// Notes: the user's notes on times and ranges of the run; a click goes there.
 #include <algorithm>
 
 #include "app/gui/model/notebook.h"

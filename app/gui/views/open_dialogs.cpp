@@ -1,4 +1,4 @@
-// The file browser and the dialog that connects to a run.
+// The file browser, and the dialog to connect to a run.
 #include <ctime>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// From the left to what is said of an address, in pixels.
+/// Width of the address column, in pixels.
 constexpr float kAddress = 170;
 
 std::string day_text(std::int64_t seconds) {

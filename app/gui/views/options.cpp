@@ -1,5 +1,5 @@
-// Options: what the timeline hides, heights, how long a step may take, colours, size. All of it is kept for
-// the next window.
+// Options: classes hidden in the timeline, heights, target duration of a step, colours, text size. Saved in
+// the settings.
 #include <imgui.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void OptionsView::sizes(Context& ctx) {
   ViewOptions& view = app.timeline.view;
   height("height of lanes", view.lane_height, ViewOptions::kLowest, ViewOptions::kHighest);
   height("height of curves", view.curve_height, ViewOptions::kLowestCurve, ViewOptions::kHighestCurve);
-  // By steps: a slider would change its own size under the pointer.
+  // Buttons: a slider would change its own size under the pointer.
   if (ImGui::Button("-")) app.text_scale = std::clamp(app.text_scale - 0.1F, 0.7F, 3.0F);
   ImGui::SameLine(0, 4);
   if (ImGui::Button("+")) app.text_scale = std::clamp(app.text_scale + 0.1F, 0.7F, 3.0F);

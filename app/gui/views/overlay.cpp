@@ -1,4 +1,4 @@
-// Menus at a button or a title, and lists to pick from: popups of ImGui.
+// Menus and lists opened by a button or title: ImGui popups.
 #include <algorithm>
 
 #include "app/gui/model/match.h"
@@ -12,7 +12,7 @@ constexpr const char* kPopup = "##menu";
 constexpr int kMostRows = 14;
 constexpr float kWidest = 480;
 
-/// Returns the item that was picked, or -1.
+/// Returns the index of the chosen item, or -1.
 int menu_items(const Overlay& overlay) {
   int picked = -1;
   for (std::size_t i = 0; i < overlay.items.size(); ++i) {
@@ -84,7 +84,7 @@ void Context::draw_overlay() {
     ImGui::EndPopup();
     overlay.just_opened = false;
   } else {
-    overlay = {};  // a click beside it, or Escape
+    overlay = {};  // closed by a click outside or Escape
   }
   ImGui::PopStyleVar();
   if (picked < 0) return;

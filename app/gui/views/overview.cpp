@@ -1,4 +1,4 @@
-// Overview: is the run healthy, how fast is it, where does each rank's time go, what happens now.
+// Overview: health and speed of the run, where each rank's time goes, and the current state.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -37,8 +37,8 @@ class OverviewView final : public View {
   TableState ranks_state_;
   bool logarithmic_ = false;
 
-  /// The table of ranks is written again only when something of it changes: of a thousand ranks that takes as
-  /// long as all the rest of a frame.
+  /// Key of the table of ranks: with a thousand ranks building it takes as long as the rest of a
+  /// frame.
   struct Written {
     std::shared_ptr<const Analysis> analysis;
     const StepTimes* step = nullptr;
@@ -52,7 +52,7 @@ class OverviewView final : public View {
   std::vector<const analysis::RankSummary*> sums_;  ///< by row; null: not analysed
 };
 
-/// What the last column is of.
+/// The time that the last column refers to.
 const char* when_of(const AppState& app) {
   return app.cursor_ns ? "at the cursor" : app.run->live() ? "now" : "at the end";
 }
@@ -143,7 +143,7 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
   room.take_top(8);
 }
 
-/// Each rank's time, what it waited for and where it stands.
+/// Time, waits and current gate of each rank.
 Table OverviewView::rank_table(const AppState& app) const {
   Table table;
   table.columns = {
@@ -215,7 +215,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
       return true;
     }
     if (column != 6) return false;
-    // Where a rank stands is asked for the rows that are seen only.
+    // The gate of a rank is looked up for visible rows only.
     const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
     const bool failed = rank.finished && rank.exit_code != 0;
     const std::string text = rank.finished && !app.cursor_ns
@@ -252,12 +252,12 @@ void OverviewView::plots(Context& ctx, Rect room) {
   if (std::ranges::any_of(s.grad_norm, [](double norm) { return std::isfinite(norm); }))
     all.push_back(
         {"Gradient norm", "", {{"norm", s.grad_norm, c.of(Meaning::reduce)}}, first, true, logarithmic_, 3});
-  // The first step is warm-up and would be an outlier on its own.
+  // Omit the first step: a warm-up, and an outlier.
   std::vector<double> measured = s.step_ms;
   if (measured.size() > 1) measured.erase(measured.begin());
   const bool distribution = room.w > 900 && measured.size() > 3;
   const bool side_by_side = room.w > 560;
-  constexpr float kLowest = 68;  // one under the other: the least height that can be read
+  constexpr float kLowest = 68;  // minimum readable height when stacked
   const auto fit = static_cast<std::size_t>(std::max(1.0F, room.h / kLowest));
   if (!side_by_side && all.size() > fit) all.resize(fit);
   const auto n = static_cast<float>(all.size() + (distribution ? 1 : 0));

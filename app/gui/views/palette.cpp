@@ -1,4 +1,4 @@
-// The palette: commands, panels, layouts, and whatever of the run has a name, by what is typed.
+// The palette: search for commands, panels, layouts and names of the run.
 #include <algorithm>
 #include <string>
 
@@ -11,7 +11,7 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   AppState& app = ctx.app;
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  // With a history the field keeps the arrows up and down, which else would take the cursor into the list.
+  // With a history callback the field receives the up and down arrows, which would else move to the list.
   const bool entered = text_field("##palette", "a command, step, rank, module, parameter, finding...", text_,
                                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackHistory);
   if (text_ != searched_) {
@@ -32,8 +32,8 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
   const bool moved = ImGui::IsKeyPressed(ImGuiKey_DownArrow) || ImGui::IsKeyPressed(ImGuiKey_UpArrow);
   chosen_ = std::clamp(chosen_, 0, std::max(0, count - 1));
   int picked = entered && count > 0 ? chosen_ : -1;
-  // The keys and types at the right are whole where half of the width holds them; a row that is cut says all
-  // of itself when it is pointed at.
+  // Shortcuts and kinds at the right are complete if half of the width suffices; a truncated row has a
+  // tooltip.
   float hints = 1;
   for (const PaletteEntry& entry : entries)
     hints = std::max(hints, ImGui::CalcTextSize(entry.hint.c_str()).x);

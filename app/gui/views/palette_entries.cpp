@@ -9,7 +9,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// The list as it grows: what does not have the words is left out.
+/// Collects entries that match the words.
 class Entries {
  public:
   explicit Entries(std::string_view typed) : typed_(typed) {}
@@ -72,7 +72,7 @@ std::vector<PaletteEntry> palette_entries(Context& ctx, const ViewRegistry& view
     if (!button.enabled) continue;
     out.add(button.panel + ": " + button.label, "button", "", button.tip, [&ctx, button] {
       ctx.ui.pressed = button;
-      ctx.moving = true;  // pressed when the next frame draws it
+      ctx.moving = true;  // the next frame draws and presses it
     });
   }
   add_layouts(ctx.app, docks, out);

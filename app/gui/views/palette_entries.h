@@ -1,4 +1,4 @@
-// What the palette lists beside the names of the run: whatever menus and title lines can do.
+// Entries of the palette besides the names of the run: everything that menus and title lines offer.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,16 @@ namespace shardscope::gui {
 
 struct PaletteEntry {
   std::string text, kind, hint;
-  std::function<void()> act;  ///< holds references to what palette_entries() was given
+  std::function<void()> act;  ///< references the arguments of palette_entries()
 };
 
-/// Those that have the words of `typed`: commands that are available, panels to show and to close, what the
-/// panels shown can be switched to, buttons of their title lines and of the top bar (UiState::toolbar),
-/// layouts and recordings opened before.
+/// Entries that match `typed`: enabled commands, panels to show or close, options of the visible
+/// panels, buttons of their title lines and of the top bar (UiState::toolbar), layouts and recent
+/// recordings.
 [[nodiscard]] std::vector<PaletteEntry> palette_entries(Context& ctx, const ViewRegistry& views, Docks& docks,
                                                         const Recent& recent, std::string_view typed);
 
-/// Deletes the layout that is shown, one of the user's own, and shows the first preset.
+/// Deletes the current layout, one of the user's own, and shows the first preset.
 void delete_shown_layout(AppState& app, Docks& docks);
 
 }  // namespace shardscope::gui

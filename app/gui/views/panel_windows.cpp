@@ -1,5 +1,5 @@
-// Panels as windows of ImGui: title, menu of the title, and the mark of figures that are not of the whole
-// run.
+// Panels as ImGui windows: title, its menu, and the mark of partial
+// figures.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr float kPanelTitle = 30;
 }  // namespace
 
 void Workspace::panels(Context& ctx) {
-  // A copy: a panel may be closed while they are drawn.
+  // A copy, since a panel may be closed while drawing.
   const std::vector<std::string> shown = docks_.shown(ctx.app.layout_name);
   for (const std::string& name : shown) panel_window(ctx, name);
 }
@@ -26,9 +26,9 @@ void Workspace::show_requested_panel(Context& ctx) {
   const std::string layout = ctx.app.layout_name;
   if (std::exchange(ctx.ui.reset_layout, false)) docks_.reset(layout);
   const bool selected = ctx.app.selection.kind != SelectionKind::none;
-  // Where nothing is selected the Inspector has nothing to say: it takes a place with the first selection.
+  // The Inspector is empty without a selection: it opens with the first one.
   if (selected && !inspector_offered_ && layout == "Watch") {
-    inspector_offered_ = true;  // once: who closes it wants it closed
+    inspector_offered_ = true;  // only once, so that the user can close it
     docks_.open(layout, "inspector", "overview");
     focus_panel_ = "inspector";
   }
@@ -50,9 +50,9 @@ void Workspace::show_requested_panel(Context& ctx) {
   focus_panel_ = name;
 }
 
-/// Where the Inspector lies over the Overview, the Overview is in front while nothing is selected, also in a
-/// window that begins; with the next selection the Inspector comes back. Who has put another one in front
-/// keeps it.
+/// If the Inspector and the Overview are tabs of one place, the Overview is in front without a selection,
+/// also when the window opens; the next selection brings the Inspector back. A panel that the user has put in
+/// front stays.
 void Workspace::put_away_inspector(const std::string& layout, bool selected) {
   InspectorPlace& place = inspector_places_[layout];
   const bool begins = !place.selected;
@@ -69,7 +69,7 @@ void Workspace::put_away_inspector(const std::string& layout, bool selected) {
 
 void Workspace::panel_window(Context& ctx, const std::string& name) {
   View* const view = registry_.find(name);
-  if (view == nullptr) return;  // of a settings file of another version
+  if (view == nullptr) return;  // in settings of another version
   const std::string layout = ctx.app.layout_name;
   bool open = true;
   if (focus_panel_ == name) ImGui::SetNextWindowFocus();
@@ -91,8 +91,8 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
     for (const Choice& choice : choices)
       shows.push_back(choice.labels[static_cast<std::size_t>(choice.chosen)]);
     placed_.push_back({name, room, std::move(shows), ImGui::GetWindowViewport() != ImGui::GetMainViewport()});
-    // Alone in its place it has no tab, and no bar of its own as out of the dock space: its title is what it
-    // is taken hold of by.
+    // Alone in a docked place it has neither a tab nor a title bar as a floating window has: its title line
+    // serves as the drag handle.
     const bool alone = node != nullptr && node->IsHiddenTabBar() &&
                        ImGui::DockNodeGetRootNode(window->DockNode)->IsDockSpace();
     const Rect title = panel(ctx, *view, choices, room, alone);

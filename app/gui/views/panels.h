@@ -1,4 +1,4 @@
-// The makers that the registry calls.
+// Factory functions of the panels, called by the registry.
 #pragma once
 
 #include <memory>

@@ -16,13 +16,13 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   Rect head = room.take_top(18);
-  // The number of parameters and of their elements are not one number with a comma.
+  // Two numbers: a comma between them would look like one.
   std::string sum = std::to_string(params.size()) + (params.size() == 1 ? " parameter" : " parameters");
   const std::string elements = " \u00b7 " + count(static_cast<double>(elems)).text() + " elements";
   if (elems > 0 &&
       ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum + elements, Font::mono_small) + 8 < head.w)
     sum += elements;
-  // The title says what is counted: it stays whole in a narrow list.
+  // The title must not be truncated in a narrow list.
   if (ctx.canvas.width(title, Font::small) + ctx.canvas.width(sum, Font::mono_small) + 8 > head.w)
     sum = std::to_string(params.size());
   ctx.canvas.text_in(head.take_right(std::min(head.w, ctx.canvas.width(sum, Font::mono_small) + 1)), sum,

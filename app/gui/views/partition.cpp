@@ -1,4 +1,4 @@
-// Partition map: the owner of each element, and what is gathered now. Rank by element range.
+// Partition map: the owner of each element and the gathered parameters; one row per rank.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,7 +46,7 @@ class PartitionView final : public View {
   UnitRange shown_;
   PartitionCells cells_;
   float scroll_ = 0;
-  std::uint32_t followed_ = ev::kNoId;  ///< the selected rank that was scrolled to
+  std::uint32_t followed_ = ev::kNoId;  ///< the selected rank last scrolled to
   int pan_owner_ = 0;
   std::vector<store::ParamState> states_;
   std::vector<Rect> marks_;  ///< selected cells of the row being drawn
@@ -128,7 +128,7 @@ void PartitionView::row(Context& ctx, const Rect& rect, const ElementAxis& eleme
     if (labels) draw_cell_label(ctx, box, app.store().tables().params[param].name);
     painted_to = x1 - x0 < 1 ? std::floor(x0) + 1 : x1;
   }
-  // After all cells, so that no neighbour covers a mark; a parameter too narrow to be drawn keeps its own.
+  // Drawn after all cells, so that neighbours do not cover the marks.
   for (const Rect& mark : marks_) ctx.canvas.outline(mark, ctx.colors().text, 1, 2);
 }
 
@@ -168,7 +168,7 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
   ctx.tip(details);
 }
 
-/// As little as shows its row, once for each rank that is selected: then the user may scroll on.
+/// Scrolls just enough to show the rank's row, once per selected rank: then the user may scroll on.
 void PartitionView::scroll_to_selected(std::uint32_t rank, float room, float row) {
   if (std::exchange(followed_, rank) == rank || rank == ev::kNoId) return;
   const float top = static_cast<float>(rank) * row;
@@ -213,7 +213,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
     scroll_ -= ctx.pointer.dy;
   }
   const Clip clip(ctx.canvas, room);
-  int labelled = 0;  // names on the first row only: the columns are the same below
+  int labelled = 0;  // names in the first row only: all rows have the same columns
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     const Rect line{map.x, std::floor(room.y + static_cast<float>(rank) * (height + 4) - scroll_), map.w - 8,
                     height};

@@ -14,7 +14,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// "c_attn.weight", else "c_attn", else nothing: what fits of a parameter's name and still says which it is.
+/// The part of a parameter's name that fits and identifies it: "c_attn.weight", "c_attn", or empty.
 std::string_view cell_label(const Canvas& canvas, std::string_view name, float room) {
   const std::size_t last = name.rfind('.');
   const std::size_t before =
@@ -35,7 +35,7 @@ void draw_nothing_here(Context& ctx, const Rect& box) {
   ctx.canvas.outline(box, mix(c.line, c.muted, 0.25F));
 }
 
-/// Where a slice of a parameter lies in the parameter's box.
+/// Rectangle of a slice within its parameter's box.
 Rect piece_of(const Rect& box, std::int64_t param_elems, const OwnedSlice& slice) {
   const auto elems = static_cast<double>(std::max<std::int64_t>(1, param_elems));
   const float x0 = box.x + static_cast<float>(static_cast<double>(slice.param_offset) / elems) * box.w;
@@ -50,7 +50,7 @@ void fill_pieces(Context& ctx, const Rect& box, std::int64_t param_elems, std::s
   for (const OwnedSlice& slice : slices) ctx.canvas.fill(piece_of(box, param_elems, slice), color, alpha);
 }
 
-/// What this rank owns of the parameter, with the padding after it.
+/// The rank's slices of the parameter, with their padding.
 void draw_owned(Context& ctx, const ElementAxis& elements, const PartitionCell& cell,
                 std::int64_t param_elems) {
   const Palette& c = ctx.colors();
@@ -94,8 +94,8 @@ Rgb hue(std::size_t which, const Palette& colors) {
 
 Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) {
   if (world <= kOwnColours) return hue(colour, colors);
-  // From deep blue over green to yellow: lightness grows with the number, so that it is a scale also without
-  // colours.
+  // From deep blue via green to yellow; lightness increases with the number, so that the scale works without
+  // colour.
   constexpr std::array<Rgb, 5> kStops{0x3B4CC0, 0x2C8FBF, 0x2FB58A, 0x9BCB45, 0xF2E24B};
   const float at = static_cast<float>(colour) / static_cast<float>(kScaleColours - 1) * (kStops.size() - 1);
   const auto stop = std::min(static_cast<std::size_t>(at), kStops.size() - 2);
@@ -160,13 +160,13 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name) {
   if (box.w <= 30 || box.h < 18) return;
   const std::string_view text = cell_label(ctx.canvas, name, box.w - 10);
   if (text.empty()) return;
-  // A plate under the label: it may lie over both owned and gathered elements.
+  // On a plate, as the label may cover both owned and gathered elements.
   ctx.canvas.text_on_plate({box.x + 5, box.y, box.w - 10, box.h}, text, ctx.colors().text, ctx.colors().panel,
                            Font::small);
 }
 
-/// Outline: none yet; half high: in a bucket; full height, pale: flushed; hatched: being reduced; solid:
-/// reduced, at stages 2 and 3 where this rank owns it.
+/// Outline: not written; half height: in a bucket; full height, pale: flushed; hatched: being reduced; solid:
+/// reduced, at stages 2 and 3 on the owner only.
 void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
   const Palette& c = ctx.colors();
   const Rect& box = cell.box;
@@ -202,7 +202,7 @@ void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const P
   }
 }
 
-/// As fill_not_here() where the elements are not here; what the rank owns is filled.
+/// Elements that the rank does not have are drawn by fill_not_here(), its own ones filled.
 void PartitionCells::owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here) {
   constexpr float kNarrowest = 3;
   const Palette& c = ctx.colors();
@@ -218,7 +218,7 @@ void PartitionCells::owners(Context& ctx, const ElementAxis& elements, const Par
   for (const OwnerBand& band : bands) {
     const float x0 = std::max(painted_to, x_of(band.begin));
     const float x1 = std::min(box.right(), x_of(band.end));
-    // Bands too narrow to be distinguished: every so often one for those that it hides, the last one too.
+    // Of bands too narrow to distinguish draw one at intervals, and the last.
     if (x1 - x0 < kNarrowest && tables.world > kOwnColours && &band != &bands.back()) continue;
     if (x1 <= x0) continue;
     const float from = tables.world > kOwnColours ? painted_to : x0;
@@ -286,7 +286,7 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
   return true;
 }
 
-/// By status: what of it is gathered, and over that what this rank owns.
+/// By status: the gathered part, and over it the part that the rank owns.
 void PartitionCells::parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
   const AppState& app = ctx.app;
   const Palette& c = ctx.colors();

@@ -14,12 +14,12 @@
 namespace shardscope::gui {
 namespace {
 
-/// The row as it fills from the left.
+/// A row of the legend, filled from the left.
 class LegendRow {
  public:
   LegendRow(Context& ctx, const Rect& room) : ctx_(ctx), room_(room) {}
 
-  /// `swatch(rect)` draws what the word means; neither is drawn where there is no room for both.
+  /// `swatch(rect)` draws the colour or pattern; an entry that does not fit is omitted.
   template <typename Swatch>
   void entry(std::string_view text, const Swatch& swatch) {
     const float w = ctx_.canvas.width(text, Font::small) + 30;
@@ -33,8 +33,8 @@ class LegendRow {
   void filled(std::string_view text, Rgb color, float alpha = 1) {
     entry(text, [&](const Rect& r) { ctx_.canvas.fill(r, color, alpha); });
   }
-  /// As many of `count` names as fit before `last`, which always stands at the end, and how many are left
-  /// out.
+  /// Draws as many of `count` names as fit before `last`, which always ends the row, and the number of those
+  /// left out.
   template <typename Name, typename Color>
   void list(std::size_t count, const Name& name, const Color& color, std::string_view last) {
     const float end = ctx_.canvas.width(last, Font::small) + 34;
@@ -58,7 +58,7 @@ class LegendRow {
     if (shown + kInTip < count) all += " and others";
     ctx_.tip(all + ". A cell's tool tip says whose it is.");
   }
-  /// A scale of `steps` colours between two words.
+  /// A scale of `steps` colours between two labels.
   template <typename Color>
   void scale(std::string_view from, std::string_view to, std::uint32_t steps, const Color& color) {
     constexpr float kWidth = 160;
@@ -170,7 +170,7 @@ void use_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   entry(cells.uses().reading() ? "not here, or being read" : "not here", ParamUse::not_here);
 }
 
-/// Only the places that shards of this run have.
+/// Only storage places used by shards of this run.
 void place_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   std::vector<analysis::ShardPlace> shown;
   for (const analysis::ShardPlace& rest : cells.rests(*ctx.app.run).all())

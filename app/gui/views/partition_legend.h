@@ -1,4 +1,4 @@
-// Part of the partition map: what the colours and patterns of its cells mean.
+// Part of the partition map: the legend of the cells' colours and patterns.
 #pragma once
 
 #include "app/gui/views/context.h"
@@ -6,8 +6,8 @@
 
 namespace shardscope::gui {
 
-/// Squares and words in a row until it is full, for this style and the run's stage. `cells`: those that were
-/// drawn.
+/// Draws squares and labels in a row while they fit, for the current style and the run's stage. `cells`:
+/// those drawn.
 void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells);
 
 }  // namespace shardscope::gui

@@ -17,11 +17,11 @@ namespace shardscope::gui {
 namespace {
 
 constexpr float kTitle = 20;
-/// ImPlot shows no fewer: an axis that is set shorter seems to have been zoomed by the user.
+/// ImPlot's minimum: a shorter axis would look like one zoomed by the user.
 constexpr double kFewestSteps = 2;
-constexpr double kMarkedValues = 40;  ///< more are a line without marks
+constexpr double kMarkedValues = 40;  ///< with more values the line has no marks
 
-/// Title at the left, what the last value is at the right.
+/// Title at the left, last value at the right.
 void plot_head(Context& ctx, Rect head, const std::string& title, const std::string& last) {
   const Palette& c = ctx.colors();
   const float w = std::min(head.w * 0.6F, ctx.canvas.width(last, Font::mono) + 1);
@@ -39,7 +39,7 @@ double last_of(const Curve& curve) {
   return last == curve.values.rend() ? NAN : *last;
 }
 
-/// Title at the left, at the right each curve's colour, name and last value while there is room.
+/// Title at the left; colour, name and last value of each curve at the right, while they fit.
 void head_of_curves(Context& ctx, Rect head, const StepPlot& plot) {
   const Palette& c = ctx.colors();
   constexpr float kSwatch = 8, kGap = 6;
@@ -61,14 +61,14 @@ void head_of_curves(Context& ctx, Rect head, const StepPlot& plot) {
   ctx.canvas.text_in(head, plot.title, c.muted, Font::small);
 }
 
-/// Steps are whole: where the axis is short, ticks between two of them have no number.
+/// Step numbers are integers: ticks between two steps have no label.
 int step_tick(double value, char* text, int size, void*) {
   const double step = std::round(value);
   if (std::abs(value - step) > 1e-6) return std::snprintf(text, static_cast<std::size_t>(size), "%s", "");
   return std::snprintf(text, static_cast<std::size_t>(size), "%.0f", step == 0 ? 0 : step);
 }
 
-/// A step number, fractions within: where a time lies on the axis of steps.
+/// The position of a time on the step axis: a step number with a fraction.
 std::optional<double> step_at(std::span<const store::StepRow> steps, std::int64_t at_ns) {
   const auto after =
       std::ranges::upper_bound(steps, at_ns, {}, [](const store::StepRow& step) { return step.begin_ns; });
@@ -79,7 +79,7 @@ std::optional<double> step_at(std::span<const store::StepRow> steps, std::int64_
   return step.step - 0.5 + std::min(1.0, static_cast<double>(at_ns - step.begin_ns) / length);
 }
 
-/// The band of what the timeline shows, and "now".
+/// The band of the timeline's visible range, and the cursor.
 void time_on_steps(Context& ctx) {
   const AppState& app = ctx.app;
   if (!app.run) return;
@@ -105,7 +105,7 @@ void time_on_steps(Context& ctx) {
   ImPlot::PopPlotClipRect();
 }
 
-/// What stands under the pointer: each curve's value at that step.
+/// Tooltip: each curve's value at the step under the pointer.
 std::optional<std::size_t> hovered_step(Context& ctx, const StepPlot& plot, std::size_t count) {
   if (!ImPlot::IsPlotHovered() || count == 0) return std::nullopt;
   const double x = std::round(ImPlot::GetPlotMousePos().x) - plot.first_step;
@@ -175,7 +175,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
     if (count > 0 && ctx.clicked(room)) axis.all = true;
     return -1;
   }
-  // In a low plot the legend would lie over the curves, and their names stand in the head.
+  // In a low plot the legend would cover the curves: their names are in the header.
   constexpr float kLegendRoom = 110;
   const bool legend = plot.curves.size() > 1 && room.h >= kLegendRoom;
   if (!begin_plot(ctx, ("##" + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return -1;
@@ -185,14 +185,14 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxisLinks(ImAxis_X1, &begin, &end);
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, kFewestSteps, 1e9);
-  // The mark of the highest value is drawn whole, however low the plot is.
+  // Leave room for the mark of the highest value, also in a low plot.
   const double above = plot.logarithmic ? 0 : (range->high - range->low) * 4 / std::max(20.0F, room.h - 20);
   ImPlot::SetupAxisLimits(ImAxis_Y1, range->low, range->high + above, ImPlotCond_Always);
   ImPlot::SetupAxisFormat(ImAxis_X1, step_tick);
   if (plot.logarithmic) {
     ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   } else {
-    // ImPlot's own ticks lie over one another where a plot is low.
+    // ImPlot's own ticks overlap in a low plot.
     constexpr float kTickRoom = 26;
     const auto ticks =
         ticks_between(range->low, range->high, std::max(2, static_cast<int>(room.h / kTickRoom)));
@@ -249,10 +249,10 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
   if (range.Max <= range.Min) range.Max = range.Min + std::max(1e-9, std::fabs(range.Min) * 0.01);
   std::size_t most = 0;
   for (const auto& one : values) most = std::max(most, one.size());
-  // One width of bins for all curves, by the largest: Rice's rule, 2 n^(1/3).
+  // Equal bins for all curves, by the largest one: Rice's rule, 2 n^(1/3).
   const int bins = std::clamp(static_cast<int>(std::ceil(2 * std::cbrt(static_cast<double>(most)))), 4, 80);
   const bool legend = plot.curves.size() > 1;
-  // Not the name of a plot over steps with the same title: ImPlot would give both one pair of axes.
+  // Differs from the name of a step plot with the same title, which would share its axes.
   if (!begin_plot(ctx, ("##distribution of " + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend))
     return;
   ImPlot::SetupAxes(nullptr, nullptr,

@@ -27,7 +27,7 @@ void RankDrag::look(Context& ctx, const TimelineRows& rows, const Rect& gutter, 
   switch (ctx.drag(&owner_, header, 0)) {
     case Context::Drag::going: {
       if (!held_ || cancelled_ || app.store().ranks().size() < 2) return;
-      // Beyond an end of the room the rows move on.
+      // Scroll the rows while the pointer is outside.
       app.timeline_scroll += drag_scroll(ctx.pointer.y, gutter.y, gutter.bottom(), elapsed);
       ctx.moving = ctx.moving || ctx.pointer.y < gutter.y || ctx.pointer.y > gutter.bottom();
       drop_ = drop_at(app.store(), app.timeline, rows, *held_, ctx.pointer.y - top);

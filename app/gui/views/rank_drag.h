@@ -1,4 +1,4 @@
-// A rank's header is dragged to another place in the timeline.
+// Dragging a rank's header to another position in the timeline.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace shardscope::gui {
 
 class RankDrag {
  public:
-  /// Before the rows are drawn: a press on a rank's header, what is done while it is held, and where it is
-  /// dropped. `gutter`: the column of headers; `top`: where the first row begins, above it when it is
+  /// Call before the rows are drawn: handles press, drag and drop of a header. `gutter`:
+  /// the column of headers; `top`: position of the first row, above the gutter when
   /// scrolled.
   void look(Context& ctx, const TimelineRows& rows, const Rect& gutter, float top);
-  /// The rank whose header was pressed and released where it was.
+  /// The rank whose header was clicked without moving it.
   [[nodiscard]] std::optional<std::uint32_t> clicked() const noexcept { return clicked_; }
-  /// After the rows: where it would be dropped, and its name beside the pointer.
+  /// Call after the rows are drawn: shows the drop position, and the name beside the pointer.
   void draw(Context& ctx, const Rect& room, const Rect& gutter, float top) const;
 
  private:
   int owner_ = 0;
-  double looked_at_ = 0;    ///< Context::seconds of the frame before
+  double looked_at_ = 0;    ///< Context::seconds of the last frame
   bool cancelled_ = false;  ///< by Escape
   std::optional<std::uint32_t> held_, clicked_;
-  std::optional<RankDrop> drop_;  ///< once it is moved
+  std::optional<RankDrop> drop_;  ///< set once the rank is moved
 };
 
 }  // namespace shardscope::gui

@@ -11,7 +11,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Its pace, and what the others waited for it: each with a space behind it.
+/// The rank's pace and how long others waited for it, each followed by a space.
 std::string pace_and_waits(const AppState& app, std::uint32_t rank, const RankPace& pace) {
   std::string out;
   for (const std::string& text : {pace_text(pace), waited_for_text(app, rank)})
@@ -19,7 +19,7 @@ std::string pace_and_waits(const AppState& app, std::uint32_t rank, const RankPa
   return out;
 }
 
-/// How many rows of a rank's lanes are left out, and a way to have them.
+/// Number of omitted lane rows, and a button to show them.
 void draw_left_out(Context& ctx, const TimelineRow& row, const Rect& lanes) {
   if (!row.expanded || row.left_out == 0) return;
   const std::string text = std::to_string(row.left_out) + (row.left_out == 1 ? " row" : " rows") +
@@ -66,7 +66,7 @@ void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, con
   painter.heat({&row.rank, 1}, lanes);
   const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
   if (over || chosen) ctx.canvas.outline(whole, over ? c.text : c.accent, 1, 1);
-  // A click is known when the button is released: the pointer may have left so low a row by then.
+  // A click ends with the release, when the pointer may have left this low row.
   if (clicked) {
     app.timeline.automatic = false;
     app.timeline.expanded.insert(row.rank);

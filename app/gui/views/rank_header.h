@@ -1,5 +1,5 @@
-// The head of a rank in the timeline: its name and pace, and its strip while its lanes are hidden; and of the
-// ranks of a node.
+// Header of a rank in the timeline: name, pace, and an overview strip while its lanes are hidden; and header
+// of a group of ranks.
 #pragma once
 
 #include "app/gui/model/rank_pace.h"
@@ -10,13 +10,13 @@
 
 namespace shardscope::gui {
 
-/// `clicked`: it was, here and below (RankDrag).
+/// `clicked`: the header was clicked (RankDrag).
 void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                       const TimeScale& scale, const RankPaces& paces, bool clicked);
-/// A rank where there are very many: a bar for its computation, and what it did as colours.
+/// A rank as a low row: a bar for its computation, and its activity as colours.
 void draw_heat_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                    SpanPainter& painter, const RankPaces& paces, bool clicked);
-/// Host and ranks of a node; the mean of its ranks while they are hidden.
+/// Name and ranks of a group; the mean of its ranks while they are hidden.
 void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                       SpanPainter& painter);
 

@@ -18,7 +18,7 @@ bool is_span(const RelationEnd& end, store::LaneId lane, const store::Span& span
   return end.lane == lane && end.span.depth == span.depth && end.span.begin_ns == span.begin_ns;
 }
 
-/// The row that shows an end: its lane's, the waits' own, or the one line of a rank whose lanes are hidden.
+/// The row of an end: its lane, the row of waits, or the overview of a rank with hidden lanes.
 const TimelineRow* row_of(const TimelineRows& rows, const RelationEnd& end) {
   const TimelineRow* best = nullptr;
   for (const TimelineRow& row : rows.rows) {
@@ -33,7 +33,7 @@ const TimelineRow* row_of(const TimelineRows& rows, const RelationEnd& end) {
 }
 
 void curve(Context& ctx, Point from, Point to, Rgb color, float thickness) {
-  // Leaves and arrives along the time axis; bends more where there is little room.
+  // Horizontal tangents; bends more where there is little room.
   const float bend = std::clamp(std::fabs(to.x - from.x) * 0.5F, 12.0F, 60.0F);
   std::array<ImVec2, 25> points{};
   for (std::size_t i = 0; i < points.size(); ++i) {

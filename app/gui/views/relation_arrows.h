@@ -1,4 +1,4 @@
-// The relations of a span (model/relations.h) as arrows over the lanes of the timeline.
+// Relations of a span (model/relations.h) as arrows over the timeline's lanes.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ struct HoveredSpan {
   store::Span span;
 };
 
-/// Arrows of the selected span; where none is selected, of the one under the pointer. Arrows of the one under
-/// the pointer are thicker than the others, and what it is joined to is outlined. A legend names the colours.
+/// Draws arrows of the selected span, or else of the span under the pointer. Arrows of the span under the
+/// pointer are thicker, and its related spans are outlined. A legend names the colours.
 void draw_relations(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale,
                     const std::optional<HoveredSpan>& hovered);
 

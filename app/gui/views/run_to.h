@@ -1,4 +1,4 @@
-// The list from which the user picks the module, parameter or step to run to.
+// List for choosing the module, parameter or step to run to.
 #pragma once
 
 #include "app/gui/views/context.h"

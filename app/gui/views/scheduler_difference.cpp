@@ -9,12 +9,12 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr std::size_t kCards = 200;  ///< more than anybody reads; each costs a measurement of its text
+constexpr std::size_t kCards = 200;  ///< more are not read, and each has to be measured
 
-/// Rows of the two totals, label and two columns of figures.
+/// Rows of both totals: a label and two columns of figures.
 void draw_totals(Context& ctx, Rect& room, const analysis::Scheduling& scheduling) {
   const Palette& c = ctx.colors();
-  const float width = std::min(room.w, 460.0F);  // figures stay beside their labels
+  const float width = std::min(room.w, 460.0F);  // keeps figures near their labels
   const float column = std::clamp(width * 0.27F, 80.0F, 120.0F);
   const auto row = [&](const char* label, const std::string& run, const std::string& other, Rgb color,
                        Font font) {
@@ -99,7 +99,7 @@ float draw_scheduler_difference(Context& ctx, Rect room, const analysis::Schedul
                 std::to_string(scheduling.micro_step) + ", with this run's limits and a complete trace." +
                 (scheduling.caveat.empty() ? "" : " " + scheduling.caveat),
             c.muted);
-  // From where the rank stands on, then what came before.
+  // Begin at the current gate; earlier differences follow at the end.
   const std::size_t from = SchedulingAt::difference_from(scheduling, here).value_or(0);
   for (std::size_t i = 0; i < std::min(differences.size(), kCards); ++i) {
     const plan::SchedulerDifference& difference = differences[(from + i) % differences.size()];

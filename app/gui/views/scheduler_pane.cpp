@@ -15,7 +15,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// "after the forward of x" reads on after "since"; "before ..." needs the article.
+/// Makes a place read well after "since": "just before ...", "just after ...".
 std::string since(const std::string& place) {
   return place.starts_with("before ") || place.starts_with("after ") ? "just " + place : place;
 }
@@ -28,7 +28,7 @@ void draw_heading(Context& ctx, Rect& text, const std::string& what) {
   text.take_top(4);
 }
 
-/// As DeepSpeed's ds_summary() prints it, of the parameter that is selected. Returns the height used.
+/// The selected parameter as printed by DeepSpeed's ds_summary(). Returns the height used.
 float draw_ds_summary(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   float y = 0;
@@ -44,7 +44,7 @@ float draw_ds_summary(Context& ctx, Rect room) {
   return y;
 }
 
-/// One card each, with the reason where one is known. Returns the height used.
+/// One card per action, with its reason if known. Returns the height used.
 float draw_actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& all) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -79,7 +79,7 @@ float draw_actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& 
 
 }  // namespace
 
-/// The difference itself is below what was done; this line leads there.
+/// A link to the difference, which is below the actions.
 void SchedulerPane::difference_link(Context& ctx, Rect& text, std::uint64_t gate) {
   const Palette& c = ctx.colors();
   const AppState& app = ctx.app;

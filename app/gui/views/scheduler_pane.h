@@ -1,5 +1,5 @@
-// Part of the Stepper: what a rank's scheduler did and why, what is next, what its fetches counted and where
-// another scheduler would decide otherwise.
+// Part of the Stepper: actions of a rank's scheduler and their reasons, what is next, its fetch counters and
+// differences to another scheduler.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace shardscope::gui {
 
 class SchedulerPane {
  public:
-  /// A text that scrolls; nothing where the rank has passed no gate.
+  /// Draws a scrolling text; nothing before the rank's first gate.
   void draw(Context& ctx, Rect room);
 
  private:
-  // Both draw off the top of `text`; `gate` is the number of the one that the rank stands at, and `top` is
-  // where the text begins, scrolled or not.
+  // Both draw at the top of `text` and remove their height; `gate` is the number of the current gate, `top`
+  // the position of the text's begin including scrolling.
   void difference_link(Context& ctx, Rect& text, std::uint64_t gate);
   void counters_and_difference(Context& ctx, Rect& text, float top, std::uint64_t gate);
 
   float scroll_ = 0, height_ = 0;
-  float difference_top_ = 0;  ///< of the scheduler's difference within the scrolled text
+  float difference_top_ = 0;  ///< of the difference within the scrolled text
   SchedulingAt scheduling_;
   FetchCountersAt counters_;
 };

@@ -28,7 +28,7 @@ void find_selected(AppState& app, UiState& ui) {
   if (find_selection(app)) ui.show_panel = "find";
 }
 
-/// Parameters that a collective moves; nothing of other spans.
+/// Parameters moved by a collective; empty for other spans.
 std::vector<std::uint32_t> params_of(const AppState& app, store::LaneId lane, const store::Span& span) {
   if (span.kind != ev::EventKind::collective_begin) return {};
   if (lane.stream == ev::StreamId::gather) {

@@ -1,4 +1,4 @@
-// The menus of the right button on a span and on a rank of the timeline.
+// Context menus of spans and ranks in the timeline.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace shardscope::gui {
 /// Selects the span and opens its menu at the pointer.
 void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span);
 void open_rank_menu(Context& ctx, std::uint32_t rank);
-/// The range shows the span with a margin.
+/// Sets the visible range to the span with a margin.
 void zoom_to_span(AppState& app, store::LaneId lane, const store::Span& span);
 
 }  // namespace shardscope::gui

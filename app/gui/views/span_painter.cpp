@@ -17,7 +17,7 @@ namespace {
 /// Width of a density column: finer cannot be distinguished.
 constexpr float kColumn = 2;
 constexpr float kNarrowestLabel = 22;
-/// Where it begins in its span.
+/// Offset of a label in its span.
 constexpr float kLabelFrom = 4;
 
 }  // namespace
@@ -35,7 +35,7 @@ Rgb span_color(const Palette& c, ev::StreamId lane, const store::Span& one) {
 
 std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect& rect) {
   const store::Store& data = ctx_.app.store();
-  // A click is known when the button is released, while the pan still holds the pointer.
+  // A click ends with the release, while the pan still holds the pointer.
   const bool over = ctx_.under_pointer(rect);
   const std::int64_t at = scale_.time_of(ctx_.pointer.x);
   const auto slack = static_cast<std::int64_t>(scale_.ns_per_pixel() * 2);
@@ -82,12 +82,12 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   const Rgb color = span_color(c, row.lane().stream, one);
   const float gap = x1 - x0 > 4 ? 1.0F : 0.0F;
   const Rect box{x0, rect.y, std::max(1.0F, x1 - x0 - gap), rect.h};
-  // Waits are hatched: colour alone never says it.
+  // Waits are hatched: colour must not be the only sign.
   const bool wait = store::is_wait(one.kind) || one.kind == ev::EventKind::gpu_sync_begin;
   if (wait && strip_) canvas.fill(box, c.panel);
   canvas.fill(box, color, wait ? 0.45F : 1.0F, box.w > 6 ? 2.0F : 0.0F);
   if (wait) canvas.hatch(box, color, 0.9F, 5);
-  bool hatched = wait || one.kind == ev::EventKind::paused_begin;  // where the label begins
+  bool hatched = wait || one.kind == ev::EventKind::paused_begin;  // below the begin of the label
   if (one.kind == ev::EventKind::module_begin &&
       ev::as<ev::EventKind::module_begin>(one).pass == ev::Pass::recompute) {
     hatched = true;
@@ -96,7 +96,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (one.kind == ev::EventKind::paused_begin) canvas.hatch(box, c.muted, 0.6F, 7);
   if (one.kind == ev::EventKind::collective_begin) {
     if (one.mark_ns > one.begin_ns) {
-      // Until the last rank had arrived it was waiting, not moving bytes.
+      // Before the last rank had arrived the collective waited and moved no bytes.
       const float arrived = std::min(box.right(), scale_.x_of(one.mark_ns));
       if (arrived - x0 > 2) {
         hatched = arrived > x0 + kLabelFrom;
@@ -107,7 +107,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
     if (row.kind == RowKind::gather && !ctx_.app.timeline.view.hides(ItemClass::marks))
       gather_marks(row, rect, one, x0, box.right());
   }
-  // Those of the name of the one under the pointer.
+  // Highlight spans with the name of the one under the pointer.
   const std::optional<store::Span>& like = ctx_.app.hovered_span;
   if (like && box.w >= 3 && alike(one, *like)) canvas.outline(box, c.text, 0.8F, 1, 2);
   if (ctx_.app.selected_span(row.lane(), one)) {
@@ -116,7 +116,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (box.w > kNarrowestLabel && !strip_) {
     const std::string text = label(row, one, box.w - 2 * kLabelFrom);
     const Rect place = box.inset(kLabelFrom, 0);
-    // Part of a figure is another figure.
+    // A truncated figure would be a wrong figure.
     const bool whole = store::is_wait(one.kind);
     if (whole ? canvas.width(text, Font::small) > place.w : !canvas.readable_in(place.w, text, Font::small))
       return;
@@ -137,7 +137,7 @@ void SpanPainter::gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<c
     if (x1 - x0 < kNarrowest) continue;
     const analysis::GapTimes parts = analysis::explain_gap_before(ctx_.app.store(), row.lane(), gap, list[i]);
     const auto most = std::max_element(parts.begin(), parts.end());
-    if (*most == 0) continue;  // a pause, which the host's lane shows
+    if (*most == 0) continue;  // a pause, drawn on the host lane
     const auto cause = static_cast<analysis::GapCause>(most - parts.begin());
     const Rect box{x0, rect.y + rect.h / 2 - 3, x1 - x0 - 1, 6};
     const bool quiet =
@@ -193,7 +193,7 @@ void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& re
   for (std::size_t i = 0; i < columns_.size();) {
     const store::Density& column = columns_[i];
     std::size_t next = i + 1;
-    // Neighbours that look alike become one rectangle.
+    // Merge similar neighbours into one rectangle.
     while (next < columns_.size() && columns_[next].dominant == column.dominant &&
            columns_[next].dominant_code == column.dominant_code &&
            std::fabs(columns_[next].busy - column.busy) < 0.03F) {
@@ -221,11 +221,11 @@ void SpanPainter::waits(std::uint32_t rank, const Rect& rect) {
       return;
     }
   }
-  // Too many to draw: the share of each column that was spent waiting.
+  // Too many to draw: the waiting share of each column.
   density({rank, ev::StreamId::compute}, store::Store::kWaits, rect, 2);
 }
 
-/// Those that never ended: the index has them only when they do.
+/// Open waits, which the index does not contain before their end.
 void SpanPainter::open_waits(const TimelineRow& row, const Rect& rect) {
   const store::Store& data = ctx_.app.store();
   const store::LaneId lane{row.rank, ev::StreamId::compute};
@@ -245,7 +245,7 @@ void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
   room.take_bottom(1);
   const Rect gather = room.take_bottom(3);
   room.take_bottom(1);
-  // Phases as the ground, blocks of modules over it, waits on top.
+  // Phases as background, blocks of modules above, waits on top.
   const std::uint8_t depths = data.depth_count(compute);
   if (depths > 0) {
     if (few(compute, 0, room)) {
@@ -269,7 +269,7 @@ void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
 }
 
 void SpanPainter::heat(std::span<const std::uint32_t> ranks, const Rect& rect) {
-  constexpr float kWide = 4;  // of a column: rows are many, and as low
+  constexpr float kWide = 4;  // of a column: rows are many and equally low
   const auto count = static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kWide)));
   const HeatRow& row = ctx_.app.run->heat().of(ctx_.app.store(), ranks, scale_.range, count);
   const Palette& c = ctx_.colors();
@@ -278,7 +278,7 @@ void SpanPainter::heat(std::span<const std::uint32_t> ranks, const Rect& rect) {
     const Rgb base = c.of(meaning_on(ev::StreamId::compute, column.most, column.code));
     return mix(mix(c.panel, base, column.busy), wait, std::min(1.0F, column.waited));
   };
-  // Of an earlier frame a row may have other columns than this one's.
+  // A row of an earlier frame may have other columns.
   const double each = static_cast<double>(row.range.length()) /
                       static_cast<double>(std::max<std::size_t>(row.columns.size(), 1));
   const auto x_of = [&](std::size_t column) {
@@ -314,8 +314,8 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
     const auto parts =
         ctx_.app.run->index().parts(row.rank, ev::as<ev::EventKind::collective_begin>(one).sequence);
     if (parts.size() == 1) return fitting(short_param(data, parts.front()));
-    // One name of several would be a guess at what the bucket is of; where the count has no room its number
-    // stands there, as in the tip.
+    // One of several names would be misleading: show their number, or, if that does not fit, the bucket's
+    // number as in the tooltip.
     if (const std::string all = std::to_string(parts.size()) + " gradients";
         parts.size() > 1 && ctx_.canvas.width(all, Font::small) <= width)
       return all;
@@ -326,7 +326,7 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
   const std::string full = short_label(data, row.rank, one);
   const bool numbered = !full.empty() && full.back() >= '0' && full.back() <= '9';
   if (numbered && one.kind != ev::EventKind::module_begin && ctx_.canvas.width(full, Font::small) > width) {
-    // The words say what the row says already; the number is what tells one from the next.
+    // The row shows the kind; only the number distinguishes spans.
     const std::size_t space = full.find_last_of(' ');
     if (space != std::string::npos) return full.substr(space + 1);
   }

@@ -1,4 +1,4 @@
-// Draws one lane row of the timeline: spans when they are wide enough, busy share when they are not.
+// Draws one lane row of the timeline: spans where they are wide enough, else their busy share.
 #pragma once
 
 #include <optional>
@@ -10,31 +10,31 @@
 
 namespace shardscope::gui {
 
-/// What a span of a lane is filled with: modules that hold others recede, so that the innermost are seen
-/// first.
+/// Fill colour of a span: modules that contain others are less prominent, so that the innermost stand
+/// out.
 [[nodiscard]] Rgb span_color(const Palette& colors, ev::StreamId lane, const store::Span& span);
 
 class SpanPainter {
  public:
   SpanPainter(Context& ctx, const TimeScale& scale) : ctx_(ctx), scale_(scale) {}
-  /// `rect`: the row's place. Returns the span under the pointer, if any.
+  /// Draws a row at `rect`. Returns the span under the pointer, if any.
   std::optional<store::Span> lane(const TimelineRow& row, const Rect& rect);
-  /// Whether what lies under the pointer is the busy share of many spans, of which lane() returned one.
+  /// Whether the pointer is on the busy share of many spans, of which lane() returned one.
   [[nodiscard]] bool folded() const noexcept { return folded_; }
-  /// One line for a whole rank: what compute did, where it waited, gathers and reductions beneath.
+  /// One line for a whole rank: computation and its waits, with gathers and reductions below.
   void rank_strip(std::uint32_t rank, const Rect& rect);
-  /// What these ranks did, as colour alone: the more of a column they computed or waited (the mean of them),
-  /// the stronger.
+  /// Activity of these ranks as colour: stronger with the mean share of a column that they computed or
+  /// waited.
   void heat(std::span<const std::uint32_t> ranks, const Rect& rect);
 
  private:
-  /// Few enough in view to be drawn one by one, and in memory.
+  /// The visible spans are few enough to draw one by one, and in memory.
   [[nodiscard]] bool few(store::LaneId lane, std::uint8_t depth, const Rect& rect) const;
   void spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
   void span(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
   void gather_marks(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
   void density(store::LaneId lane, std::uint8_t depth, const Rect& rect, float least);
-  /// Why a stream of the GPU was idle, where there is room to say it.
+  /// Writes why a GPU stream was idle, where there is room.
   void gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
   void waits(std::uint32_t rank, const Rect& rect);
   void open_waits(const TimelineRow& row, const Rect& rect);
@@ -44,7 +44,7 @@ class SpanPainter {
   TimeScale scale_;
   std::vector<store::Density> columns_;
   bool folded_ = false;
-  bool strip_ = false;  ///< drawing a collapsed rank: no labels, waits cover what is under them
+  bool strip_ = false;  ///< drawing a collapsed rank: no labels, waits cover the spans below
 };
 
 }  // namespace shardscope::gui

@@ -1,5 +1,5 @@
-// The first page of a window that was given nothing to show: what this is, what was opened before, and the
-// ways to open a run.
+// Start page, without an open run: what the program is, recent runs, and the ways to open
+// one.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ void ways_to_open(Context& ctx) {
   ImGui::SetItemTooltip("Simulates a small ZeRO-3 run with something to find, opens it and shows the panels");
 }
 
-/// Name in front, its folder behind; what is gone is pale and cannot be opened.
+/// File name, then its folder; missing files are pale and disabled.
 void recent_file(Context& ctx, const std::string& file) {
   std::error_code ignored;
   const std::filesystem::path path(file);
@@ -48,7 +48,7 @@ void recent_file(Context& ctx, const std::string& file) {
   cut_line(ctx.canvas, path.parent_path().string(), ctx.colors().muted);
 }
 
-/// An address to connect to, and what is known of it.
+/// A recent address, and its status.
 void endpoint_row(Context& ctx, const Endpoint& endpoint, const std::string& what) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
@@ -61,7 +61,7 @@ void endpoint_row(Context& ctx, const Endpoint& endpoint, const std::string& wha
   cut_line(ctx.canvas, what, ctx.colors().muted);
 }
 
-/// A table with `title` in its head, of what `rows` adds.
+/// A table with a `title` header and the rows added by `rows`.
 template <typename Rows>
 void list(const char* id, const char* title, Rows rows) {
   if (!ImGui::BeginTable(id, 2, ImGuiTableFlags_SizingStretchProp)) return;
@@ -123,7 +123,7 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
   ImGui::PopStyleVar(2);
 }
 
-/// What was said last, such as why a file could not be opened.
+/// The last notice, for example why a file could not be opened.
 void Workspace::status_line(Context& ctx, Rect rect) const {
   const Palette& c = ctx.colors();
   ctx.canvas.fill(rect, c.panel);

@@ -1,4 +1,4 @@
-// Statistics: figures of the spans that Find has found, or of what is selected.
+// Statistics: of the spans found by Find, or of the selection.
 #include "app/gui/model/finder.h"
 #include "app/gui/views/find_bar.h"
 #include "app/gui/views/panels.h"

@@ -27,8 +27,8 @@ int count_tick(double value, char* text, int size, void*) {
   return std::snprintf(text, static_cast<std::size_t>(size), "%s", count(value).text().c_str());
 }
 
-/// Round times from `least` to `most`, `room` of them at most: 1, 2 and 5 times powers of ten, powers of ten,
-/// or every second, third... of those. None so near to the right end that its label would be cut.
+/// At most `room` round values in [`least`, `most`]: 1, 2 and 5 times powers of ten, powers of ten, or every
+/// n-th of those. None so close to the right end that its label would be cut.
 std::vector<double> log_ticks(double least, double most, std::size_t room) {
   const double last = most / std::pow(most / least, 0.05);
   for (int stride = 0; stride < 10; ++stride) {
@@ -71,7 +71,7 @@ void StatisticsPane::draw(Context& ctx, Rect room) {
       ctx.empty(room, "No spans to count", "No span in the range has these words and passes the filter.");
     return;
   }
-  // Lists below are worth more than the second and third line of figures.
+  // The lists below need the height more than further lines of figures.
   figures(ctx, room, room.h > 260 ? 3 : 1);
   if (room.h > 210) {
     const Rect plot = room.take_top(std::clamp(room.h * 0.38F, 96.0F, 190.0F));
@@ -95,7 +95,7 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
     return statistics.ready() ? time_text(ns) : std::string(kMissing);
   };
   struct Figure {
-    int rank;  ///< by what it tells: where there is little room those of the lowest stand
+    int rank;  ///< importance: with little room the lowest ranks are shown
     const char* name;
     std::string value;
     const char* tip;
@@ -133,7 +133,7 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
           "There are more than are kept: these figures are of what was searched first: the first ranks, of "
           "the last one its first part. Narrow the words or the range.");
   }
-  // The same number in each line: no figure stands alone in the last.
+  // Spread the figures evenly over the lines.
   const std::size_t all_lines = (figures.size() + across - 1) / across;
   const std::size_t lines = std::min(all_lines, most_lines);
   const std::size_t per_line =
@@ -161,7 +161,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
     return;
   }
   const std::vector<double>& edges = histogram.edges;
-  // The first bar of a logarithmic scale may begin at 0: it is drawn as wide as the second.
+  // The first bar of a logarithmic scale may begin at 0: draw it as wide as the second.
   const double least =
       histogram.logarithmic && edges.size() > 2 ? edges[1] * edges[1] / edges[2] : edges.front();
   const std::size_t most = std::ranges::max(histogram.counts);
@@ -192,7 +192,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
     const bool here = inside && ctx.pointer.x >= x0 && ctx.pointer.x < x1;
     if (here) over = i;
     if (histogram.counts[i] == 0) continue;
-    // One among thousands is still seen.
+    // At least visible, even for one hit among thousands.
     const float top =
         std::min(ground - 2, ImPlot::PlotToPixels(1, static_cast<double>(histogram.counts[i])).y);
     list->AddRectFilled({x0, top}, {std::max(x0 + 1, x1 - 1), ground},
@@ -204,7 +204,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
        {std::pair("p50", all.p50), std::pair("p95", all.p95), std::pair("p99", all.p99)}) {
     const float x = ImPlot::PlotToPixels(std::max(ns, least), 0).x;
     list->AddLine({x, at.y}, {x, ground}, ImGui::GetColorU32(ink(c.text, 0.55F)));
-    // At its left, as the last bars are the low ones; where two would touch, the first is named.
+    // At the left, where the last bars are low; of overlapping labels only the first is drawn.
     const float width = ImGui::CalcTextSize(name).x + 6;
     if (x - width < written_to) continue;
     list->AddText({x - width + 3, at.y}, ImGui::GetColorU32(ink(c.muted)), name);

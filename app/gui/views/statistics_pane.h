@@ -1,4 +1,4 @@
-// The figures of what was found - numbers, histogram, groups - as a part of the panels Find and Statistics.
+// Statistics of the hits (figures, histogram, groups), as a part of the panels Find and Statistics.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace shardscope::gui {
 
 class StatisticsPane {
  public:
-  /// `id`: of its table and plot.
+  /// `id`: of the table and plot.
   explicit StatisticsPane(std::string id) : id_(std::move(id)) {}
   void draw(Context& ctx, Rect room);
-  /// The most telling figures in one line; takes its room.
+  /// Draws the main figures in one line and removes its height from `room`.
   void line(Context& ctx, Rect& room);
 
  private:
@@ -27,7 +27,7 @@ class StatisticsPane {
   TableState state_;
 };
 
-/// What was searched of the run, and how many were found: "12 345 spans", "searched 40 000 of 1 200 000
+/// Progress of the search and number of hits: "12 345 spans", "searched 40 000 of 1 200 000
 /// spans".
 [[nodiscard]] std::string progress_text(const Finder& find);
 

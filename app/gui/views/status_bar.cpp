@@ -1,4 +1,4 @@
-// The status bar: the source, what is missing of it, clocks, and how many findings there are.
+// The status bar: source, missing data, clocks, and number of findings.
 #include <algorithm>
 
 #include "app/gui/model/clock_bound.h"
@@ -13,7 +13,7 @@
 
 namespace shardscope::gui {
 
-/// Pauses, steps and changes of detail, with their origin; read again when there is another message.
+/// Pauses, steps and changes of detail, with their origin; reread after a new message.
 void Workspace::last_action_text(const store::Store& store) {
   const auto messages = store.messages();
   const std::pair<std::size_t, std::int64_t> of{messages.size(),
@@ -23,7 +23,7 @@ void Workspace::last_action_text(const store::Store& store) {
   const std::vector<std::string> lines = store::control_lines(messages, 8);
   for (const std::string& line : lines) {
     done_.all += (done_.all.empty() ? "" : "\n") + line;
-    // A detail that was lowered stays in sight, whatever was done since.
+    // A reduced level of detail stays visible despite later actions.
     if (!done_.lowered || line.starts_with(store::kDetailLowered.substr(store::kControlPrefix.size())))
       done_.newest = line;
   }
@@ -77,7 +77,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (ctx.hovered(state)) ctx.canvas.horizontal(state.x, state.bottom() - 4, state.w, c.muted);
   if (ctx.clicked(state)) ctx.ui.show_panel = connects ? "connection" : "trace_info";
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
-  // A picture of a recording is the same every time, so it has no such time.
+  // Pictures of a recording must be reproducible: no load time.
   if (const auto load = app.run->in_window() ? load_text(*app.run) : std::nullopt)
     piece(load->brief, c.muted, load->whole);
   piece(app.run->partial(), c.of(Meaning::reduce),
@@ -102,7 +102,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
             duration(bound.in_run_ns).text());
   if (const std::string line = dialogs_.export_line(); !line.empty())
     piece(line, dialogs_.export_failed() ? c.of(Meaning::trouble) : c.text, line);
-  // While the copy is being recorded the strip under the top bar shows it.
+  // While recording a live run the strip below the top bar shows its progress.
   if (const CopyRecording::State copy = dialogs_.copy().state(); copy.done)
     piece(dialogs_.copy().line(true), copy.problem.empty() ? c.text : c.of(Meaning::trouble),
           dialogs_.copy().line());

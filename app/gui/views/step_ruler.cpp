@@ -1,4 +1,4 @@
-// The ruler of steps under the top bar: one bar per step, and the visible range as a brush on it.
+// The step ruler below the top bar: a bar per step, and the visible range as a brush.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -12,7 +12,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// Position of a time on the axis of steps, in steps.
+/// Position of a time on the step axis, in steps.
 double step_position(std::span<const store::StepRow> steps, std::int64_t at_ns, std::int64_t end_ns) {
   const std::optional<std::size_t> index = step_of(steps, at_ns);
   if (!index) return 0;
@@ -25,7 +25,7 @@ double step_position(std::span<const store::StepRow> steps, std::int64_t at_ns, 
 
 }  // namespace
 
-/// Which steps there are; with a target how many took longer, and a way to the option.
+/// The range of steps; with a target the number of longer steps, and a link to the option.
 void Workspace::ruler_label(Context& ctx, const Rect& label) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -49,7 +49,7 @@ void Workspace::ruler_label(Context& ctx, const Rect& label) {
   if (ctx.pointer.pressed[0]) ctx.ui.show_panel = "options";
 }
 
-/// How long a step is to take: the one under the pointer, the median, nothing said.
+/// Menu for the target duration: that of the step under the pointer, the median, or none.
 void Workspace::target_menu(Context& ctx, const StepBar& bar) {
   AppState& app = ctx.app;
   std::int64_t& target = app.timeline.view.step_target_ns;
@@ -99,9 +99,9 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
           h * std::min(1.0F, static_cast<float>(bar.worst_ns) / static_cast<float>(bar.length_ns));
       ctx.canvas.fill({box.x, box.y, box.w, worst}, c.of(bar.worst));
     }
-    // Beyond the target: the part above it, where that can be seen at all.
+    // Mark the part above the target, if it is visible.
     if (target > 0 && bar.length_ns > target) {
-      // Over the upper part of the bar where it has a worst part: at its right half only.
+      // On the right half if the bar also shows its largest part.
       const float above = std::min(h, std::max(3.0F, h - target_height));
       const float left = bar.worst_ns > 0 && box.w >= 4 ? box.w / 2 : 0;
       ctx.canvas.fill({box.x + left, box.y, box.w - left, above}, c.of(Meaning::trouble));
@@ -119,7 +119,7 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
       if (ctx.pointer.released[1]) target_menu(ctx, bar);
     }
   }
-  // A target above all that is drawn has its line at the top edge.
+  // A target above the plot is drawn at the top edge.
   if (target > 0)
     ctx.canvas.dashed(room.x, room.bottom() - std::min(target_height, room.h - 2), room.w,
                       c.of(Meaning::trouble));

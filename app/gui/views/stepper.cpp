@@ -1,5 +1,5 @@
-// Stepper: goes from event to event, from module to module, from step to step, and says where each rank
-// stands, what is here and what is not, what the scheduler did and why, and what is next.
+// Stepper: moves by event, module or step, and shows each rank's gate, its available parameters, the
+// scheduler's actions with reasons, and what is next.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -31,13 +31,13 @@ class StepperView final : public View {
 
   TableState ranks_state_;
   BreakpointPane breakpoints_;
-  bool breakpoints_first_ = false;  ///< in a low panel they take the place of the lists
-  bool low_ = false;                ///< there is no room for both
+  bool breakpoints_first_ = false;  ///< in a low panel: breakpoints instead of the lists
+  bool low_ = false;                ///< not enough height for both
   ParamLists params_;
   SchedulerPane scheduler_;
 };
 
-/// Low panels, as a tab of the layout Watch, have room for the breakpoints or for the lists.
+/// A button that switches a low panel between breakpoints and lists.
 void StepperView::header(Context& ctx, Rect& room) {
   if (!low_) return;
   const std::size_t count = ctx.app.breaks.list().size();
@@ -46,7 +46,7 @@ void StepperView::header(Context& ctx, Rect& room) {
                        breakpoints_first_ ? "Back to the parameters and what the scheduler does"
                                           : "Where to stop, in place of the parameters")) {
     breakpoints_first_ = !breakpoints_first_;
-    ctx.moving = true;  // the button of this frame looks as before
+    ctx.moving = true;  // redraw with the new label
   }
 }
 
@@ -57,7 +57,7 @@ void StepperView::buttons(Context& ctx, Rect& room) {
   const bool can_step = !app.run->live() || app.cursor_ns || control.paused;
   const Palette& c = ctx.colors();
   Rect line = room.take_top(24);
-  // Both rows of buttons begin under each other, and so does what has to go on in a row of its own.
+  // Align both rows of buttons and their continuation rows.
   const float indent =
       std::max(ctx.canvas.width("step by", Font::small), ctx.canvas.width("run to", Font::small)) + 8;
   const auto next = [&](std::string_view label, bool enabled, Context::Look look, std::string_view tip) {
@@ -139,7 +139,7 @@ void StepperView::positions(Context& ctx, Rect& room) {
   options.row_height = kTableRow;
   options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
     if (column == 0) return false;
-    // Of the rows that are seen only: there may be a thousand ranks.
+    // For visible rows only: there may be a thousand ranks.
     const store::RankRow& rank = ranks[row];
     const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
     if (column == 2) {
@@ -147,7 +147,7 @@ void StepperView::positions(Context& ctx, Rect& room) {
                          Align::right);
       return true;
     }
-    // A square holds, a triangle runs, a ring has finished.
+    // Square: held at a gate; triangle: running; ring: finished.
     const float my = cell.y + cell.h / 2;
     if (at.holding)
       ctx.canvas.fill({cell.x, my - 4, 8, 8}, c.accent);
@@ -177,7 +177,7 @@ void StepperView::draw(Context& ctx, Rect room) {
   low_ = room.h <= 260;
   if (!low_ || breakpoints_first_) breakpoints_.draw(ctx, room, low_ ? 1.0F : 0.22F);
   if (low_ && breakpoints_first_) return;
-  // A wide panel has the scheduler's text beside the lists, a narrow one below them.
+  // The scheduler's text is beside the lists in a wide panel, else below them.
   const bool beside = room.w > 900;
   const Rect text = beside ? room.take_right(room.w * 0.48F) : Rect{};
   if (beside) room.take_right(24);

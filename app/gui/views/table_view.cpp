@@ -55,7 +55,7 @@ void mark(TableState& state, const std::vector<std::size_t>& order, std::size_t 
   state.last = row;
 }
 
-/// Names with what says what they mean under the pointer; of numbers above their last digits.
+/// Column headers with their tooltips; those of numbers are right-aligned.
 void heads(Context& ctx, const Table& table) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers, kHead);
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
@@ -63,7 +63,7 @@ void heads(Context& ctx, const Table& table) {
     const Column& column = table.columns[i];
     const ImVec2 at = ImGui::GetCursorScreenPos();
     Rect room{at.x, at.y, ImGui::GetContentRegionAvail().x, kHead};
-    // ImGui would write it at the left, and keep room for an arrow where there is none.
+    // ImGui would left-align it, and reserve room for an absent sort arrow.
     ImGui::TableHeader(("##" + column.name).c_str());
     const bool over = ImGui::IsItemHovered();
     if ((ImGui::TableGetColumnFlags(static_cast<int>(i)) & ImGuiTableColumnFlags_IsSorted) != 0) room.w -= 12;
@@ -90,14 +90,14 @@ void draw_cell(Context& ctx, const Rect& place, const Column& column, const Cell
     ctx.tip(cell.text);
 }
 
-/// Texts, and what draws itself; a number gains nothing from room beside it.
+/// Text columns and custom drawing get the spare width; numbers do not need it.
 bool stretches(const Column& column) { return !column.number || column.smallest > 0; }
 
-/// Widths of the columns in points. Heads and numbers are shown whole; what is left is the texts', by their
-/// weights. Columns of numbers for which there is no room, the last ones first, get none.
+/// Column widths in points. Headers and numbers are complete; the rest is distributed to texts by weight. If
+/// numbers do not fit, the last columns are hidden.
 std::vector<float> fitted_widths(Context& ctx, const Table& table, float room) {
   constexpr float kPadding = 12;
-  constexpr std::size_t kMeasured = 48;  // rows: the others are mostly as long
+  constexpr std::size_t kMeasured = 48;  // rows: the others are about as wide
   const std::size_t count = table.columns.size();
   std::vector<float> widths(count, 0);
   float needed = kPadding;
@@ -124,7 +124,7 @@ std::vector<float> fitted_widths(Context& ctx, const Table& table, float room) {
   return widths;
 }
 
-/// Columns as wide as `widths`, as long as the user has not set others.
+/// Applies `widths` until the user has changed a width.
 void set_up_columns(const Table& table, const std::vector<float>& widths) {
   ImGuiTable& shown = *ImGui::GetCurrentTable();
   bool as_fitted = true;

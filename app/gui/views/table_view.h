@@ -1,5 +1,5 @@
-// Draws a Table (model/table.h) as a table of ImGui: sorted, resized, reordered and hidden by its heads, rows
-// copied with Ctrl+C or from the menu of the right button.
+// Draws a Table (model/table.h) with ImGui: columns can be sorted, resized, reordered and hidden, rows copied
+// with Ctrl+C or from the context menu.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace shardscope::gui {
 
-/// Lasts over frames, with the panel that shows the table.
+/// State of a table between frames, kept by the panel that shows it.
 struct TableState {
-  std::set<std::size_t> marked;  ///< rows that Ctrl and Shift added, for copying
-  std::size_t last = 0;          ///< clicked, where a range begins
+  std::set<std::size_t> marked;  ///< rows selected for copying with Ctrl and Shift
+  std::size_t last = 0;          ///< last row clicked, the anchor of a range
   std::optional<std::size_t> scroll_to;
-  std::vector<std::size_t> order;            ///< rows as they were drawn last
-  std::optional<std::size_t> sorted_column;  ///< that the user sorts by
+  std::vector<std::size_t> order;            ///< row indexes in the order drawn last
+  std::optional<std::size_t> sorted_column;  ///< chosen by the user
   bool descending = false;
 };
 
 struct TableOptions {
-  /// Draws a cell itself; true when it did.
+  /// Custom drawing of a cell; returns true if it has drawn it.
   std::function<bool(std::size_t row, std::size_t column, const Rect& cell)> draw;
-  std::optional<std::size_t> chosen;  ///< is what is selected
+  std::optional<std::size_t> chosen;  ///< row of the selection
   float row_height = kTableRow;
 };
 
@@ -34,11 +34,11 @@ struct TableHit {
   std::optional<std::size_t> clicked, hovered;
 };
 
-/// `id` also names what the settings file keeps of it: widths, order and hidden columns.
+/// `id` is also the key in the settings file for widths, order and hidden columns.
 TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table& table, TableState& state,
                     const TableOptions& options = {});
 
-/// Height of a table with all its rows.
+/// Height of a table that shows all its rows.
 [[nodiscard]] float table_height(const Table& table, float row_height = kTableRow);
 
 }  // namespace shardscope::gui

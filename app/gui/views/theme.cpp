@@ -10,7 +10,7 @@ ImVec4 ink(Rgb color, float alpha) {
 
 namespace {
 
-/// Plots lie on the panel without a frame; text and ticks are muted, as on the timeline.
+/// Plots have no frame; text and ticks are muted, as on the timeline.
 void theme_plots(const Palette& c) {
   if (ImPlot::GetCurrentContext() == nullptr) return;
   ImPlotStyle& style = ImPlot::GetStyle();
@@ -56,7 +56,7 @@ void apply_theme(const Palette& c) {
   style.CellPadding = {6, 3};
   style.ItemSpacing = {8, 6};
   style.ScrollbarSize = 10;
-  style.FrameBorderSize = 1;  // a field or a check box on a ground of nearly its colour is seen by it
+  style.FrameBorderSize = 1;  // makes fields and check boxes visible on a similar background
   style.DockingSeparatorSize = 1;
   style.TabBarOverlineSize = 2;
   const auto set = [&](ImGuiCol which, Rgb color, float alpha = 1) {
@@ -82,7 +82,7 @@ void apply_theme(const Palette& c) {
                              ImGuiCol_ResizeGripActive, ImGuiCol_NavCursor})
     set(hot, c.accent);
   set(ImGuiCol_MenuBarBg, c.panel);
-  // Tables, their heads and chosen rows; fields, sliders and check marks.
+  // Tables, headers and selected rows; input fields, sliders and check marks.
   set(ImGuiCol_TableHeaderBg, c.panel);
   set(ImGuiCol_TableRowBg, c.panel, 0);
   set(ImGuiCol_TableRowBgAlt, c.text, 0.03F);
@@ -94,7 +94,7 @@ void apply_theme(const Palette& c) {
   set(ImGuiCol_FrameBgHovered, mix(c.base, c.text, 0.08F));
   set(ImGuiCol_FrameBgActive, mix(c.base, c.text, 0.12F));
   for (const ImGuiCol mark : {ImGuiCol_CheckMark, ImGuiCol_PlotHistogram}) set(mark, c.accent);
-  // The value stands over the slider.
+  // The value is drawn over the slider.
   set(ImGuiCol_SliderGrab, mix(c.base, c.accent, 0.55F));
   set(ImGuiCol_SliderGrabActive, mix(c.base, c.accent, 0.7F));
   set(ImGuiCol_TextSelectedBg, c.accent, 0.35F);

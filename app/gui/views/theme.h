@@ -1,4 +1,4 @@
-// The dashboard's look as a style of ImGui.
+// The theme as ImGui style.
 #pragma once
 
 #include <imgui.h>
@@ -7,10 +7,10 @@
 
 namespace shardscope::gui {
 
-/// A colour as ImGui and ImPlot take it.
+/// Converts a colour for ImGui and ImPlot.
 [[nodiscard]] ImVec4 ink(Rgb color, float alpha = 1);
 
-/// Colours, roundings and paddings of ImGui's own parts; to be called before a frame's first window.
+/// Sets colours, roundings and paddings of ImGui's widgets; call before a frame's first window.
 void apply_theme(const Palette& colors);
 
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// Timeline: rank by stream lanes over time.
+// Timeline: lanes of ranks and streams over time.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -31,7 +31,7 @@ namespace {
 constexpr float kGutter = 156;
 constexpr float kRuler = 22;
 constexpr double kWheelZoom = 0.82;
-/// Around the pointer, where spans are too narrow to be distinguished.
+/// Range around the pointer for the tooltip of folded spans, in pixels.
 constexpr double kFoldPixels = 4;
 
 class TimelineView final : public View {
@@ -48,15 +48,15 @@ class TimelineView final : public View {
   void navigate(Context& ctx, const Rect& lanes, const TimeScale& scale);
 
   void measure_to(Context& ctx, const TimeScale& scale);
-  /// An end of the measured range that lies under the pointer, within `rect`.
+  /// The end of the measured range under the pointer, within `rect`.
   [[nodiscard]] Grip measured_grip(const Context& ctx, const Rect& rect, const TimeScale& scale) const;
-  /// A drag begins: with Shift, or at an end of the measured range, it measures.
+  /// Begins a drag: with Shift, or at an end of the measured range, it measures.
   void begin_measure(const Context& ctx, Grip grip, bool anew, const TimeScale& scale);
-  /// The measured range and its numbers.
+  /// Draws the measured range and its figures.
   void measured(Context& ctx, const Rect& lanes, const TimeScale& scale);
   void scroll_to_rank(Context& ctx, const TimelineRows& rows, float height);
 
-  /// A row that is no lane of a rank; false: it is one.
+  /// Draws a row that is not a lane; false for a lane.
   bool other_row(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
                  SpanPainter& painter, const TimeScale& scale);
 
@@ -66,7 +66,7 @@ class TimelineView final : public View {
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
   std::optional<std::int64_t> zoom_from_, measure_from_;
-  bool resizes_ = false;  ///< measure_from_ is the end that stays
+  bool resizes_ = false;  ///< measure_from_ is the fixed end of an existing range
   MeasuredFigures figures_;
 };
 
@@ -80,7 +80,7 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
       ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
-  // A note at a moment lies over it, and takes the click.
+  // A note at a moment is drawn above it and receives the click.
   const bool on_flag = !ctx.app.timeline.view.hides(ItemClass::notes) && draw_note_flags(ctx, rect, scale);
   const bool on_moment =
       !ctx.app.timeline.view.hides(ItemClass::marks) && draw_moments(ctx, rect, scale, !on_flag);
@@ -134,7 +134,7 @@ void TimelineView::begin_measure(const Context& ctx, Grip grip, bool anew, const
     measure_from_ = scale.time_of(ctx.pointer.x);
 }
 
-/// From where the drag began to the pointer.
+/// Measures from the begin of the drag to the pointer.
 void TimelineView::measure_to(Context& ctx, const TimeScale& scale) {
   if (!measure_from_) return;
   const std::int64_t to = scale.time_of(ctx.pointer.x);
@@ -211,7 +211,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& sc
   const std::int64_t limit = app.store().end_ns();
   if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !ctx.pointer.shift) {
     const double strength = ctx.pointer.ctrl ? 0.95 : kWheelZoom;
-    // While a live run is followed its edge stays where it is on the screen.
+    // While following a live run keep its edge at the same screen position.
     app.time.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)),
                   app.follow ? limit : scale.time_of(ctx.pointer.x), limit);
     ctx.pointer.wheel = 0;
@@ -280,7 +280,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& sc
     default:
       break;
   }
-  // At the release: ImGui closes every popup at the press, also one that opens then.
+  // At the release: ImGui closes popups at a press, including one opened by it.
   if (ctx.hovered(lanes) && ctx.pointer.released[1] && hovered_)
     open_span_menu(ctx, hovered_row_.lane(), *hovered_);
 }
@@ -322,7 +322,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   app.run->look_at(app.time.range().begin_ns, app.time.range().end_ns);
   const TimeScale scale{app.time.range(), head.x, head.w - 8};
   ruler(ctx, head, scale);
-  // Not before a step is complete: until then lanes are still missing that need room.
+  // Wait for a complete step: before that some lanes that need room are missing.
   const auto steps = app.store().steps();
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   arrange_ranks(app);
@@ -392,7 +392,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     }
     drag_.draw(ctx, room, headers, room.y + 4 - top);
   }
-  // The frame's time for reading was not enough; the next frames go on.
+  // The frame's reading time was not enough; the next frames continue.
   if (app.store().wants_more() || app.run->heat().behind() || app.run->tracks().behind())
     ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
   else if (const auto step = paces.step())
@@ -410,7 +410,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   }
   const std::optional<store::Span> like = folded || ctx.ui.captured != nullptr ? std::nullopt : hovered_;
   if (like.has_value() != app.hovered_span.has_value() || (like && !alike(*like, *app.hovered_span)))
-    ctx.moving = true;  // those of its name are marked in the next frame
+    ctx.moving = true;  // spans with its name are highlighted in the next frame
   app.hovered_span = like;
   if (!hovered_ || ctx.ui.captured != nullptr) return;
   if (folded)

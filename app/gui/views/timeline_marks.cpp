@@ -61,7 +61,7 @@ void draw_rank_end(Context& ctx, const TimelineRow& row, const Rect& rect, const
   const auto found = std::ranges::find(data.ranks(), row.rank, &store::RankRow::rank);
   if (found == data.ranks().end()) return;
   const store::RankEnd end = store::rank_end(data, *found);
-  // A rank that finished as it should needs no mark.
+  // A rank that finished normally has no mark.
   if (end.how == store::RankEnd::How::running || end.how == store::RankEnd::How::finished) return;
   if (!scale.range.contains(end.at_ns)) return;
   const Palette& c = ctx.colors();
@@ -123,7 +123,7 @@ void draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes, co
     std::optional<float> middle;
     for (const TimelineRow& row : rows.rows) {
       if (row.rank != arrival.rank) continue;
-      // The lane it ran on, or the one line of a rank whose lanes are hidden.
+      // The collective's lane, or the overview of a rank with hidden lanes.
       const bool place = row.kind == RowKind::rank
                              ? !row.expanded
                              : row.lane() == store::LaneId{row.rank, selected.lane.stream};

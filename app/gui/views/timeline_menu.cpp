@@ -14,7 +14,7 @@
 namespace shardscope::gui {
 namespace {
 
-/// A field of text for the filter; where the title has no room for it, "Filter ranks" opens it.
+/// Input field for the rank filter; if it does not fit, the command "Filter ranks" opens it.
 void filter_field(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   constexpr float kWidth = 124;
@@ -42,7 +42,7 @@ void order_menu(Context& ctx, const Rect& anchor) {
                      order != RankOrder::own || !app.timeline.own_order.empty(), order == app.timeline.order,
                      [&app, order] { order_ranks(app, order); }});
   const auto group = [&](const std::string& name, const std::string& label, std::size_t groups, bool line) {
-    // By a figure they stand in no groups: to choose some orders them by number.
+    // Ranks sorted by a figure are not grouped: choosing a grouping sorts them by number.
     const RankOrder order = app.timeline.order;
     const bool now =
         (order == RankOrder::own || order == RankOrder::number) && grouping_of(app.timeline) == name;
@@ -144,7 +144,7 @@ void timeline_header(Context& ctx, Rect& room) {
           "Order of the ranks: by number, the longest first in the step that is shown, or your "
           "own (drag a rank, Alt+Up, Alt+Down); in which groups they stand, and how high they are"))
     order_menu(ctx, anchor);
-  // What is hidden is said where it is missed.
+  // Name the hidden classes where they are missing.
   if (const std::string hidden = hidden_text(app.timeline.view); !hidden.empty()) {
     if (ctx.button_right(room, hidden, true, Context::Look::chosen,
                          "The timeline does not show these. Click: the options"))

@@ -1,4 +1,4 @@
-// The controls in the timeline's title: what it shows, and in which order.
+// Controls in the timeline's title line: what it shows, and in which order.
 #pragma once
 
 #include "app/gui/views/context.h"
@@ -6,10 +6,10 @@
 namespace shardscope::gui {
 
 void timeline_header(Context& ctx, Rect& room);
-/// What the filter of ranks hides, and how to see all again; takes its line off `room`, none without a
-/// filter.
+/// Shows what the rank filter hides, and a button to reset it; removes its line from `room`. Nothing without
+/// a filter.
 void filter_strip(Context& ctx, Rect& room);
-/// Shows the selected parameter on the timeline, of every rank, or no longer.
+/// Shows or hides the status of the selected parameter on every rank.
 void follow_selected(Context& ctx);
 [[nodiscard]] bool follows_selected(const Context& ctx);
 

@@ -1,5 +1,5 @@
-// The top bar: menus, which run it is, the figures of the step that is looked at, and the controls of the
-// run.
+// The top bar: menus, identity of the run, figures of the current step, and execution
+// controls.
 #include <algorithm>
 #include <utility>
 

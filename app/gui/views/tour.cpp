@@ -1,4 +1,4 @@
-// The tour: a frame around the place that is talked of, and a card with the words.
+// The tour: a frame around a place, and a card with its explanation.
 #include "app/gui/model/tour.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kCardWidth = 360, kCardHeight = 190;
 
-/// Beside the place, or in it where it leaves no room.
+/// Position of the card: below the place, or inside if there is no room.
 ImVec2 card_at(const Rect& place, const Rect& window) {
   constexpr float kGap = 10;
   float x = place.x + 24;
@@ -55,7 +55,7 @@ void Workspace::tour(Context& ctx) {
     tour_shown_ = at;
     if (at == 0) {
       ctx.app.set_layout("Watch");
-      ctx.ui.say({});  // the offer of a tour
+      ctx.ui.say({});  // removes the offer of a tour
     }
     if (registry_.find(stop.panel) != nullptr) ctx.ui.show_panel = std::string(stop.panel);
     ImGui::SetNextWindowFocus();
@@ -88,7 +88,7 @@ void Workspace::tour(Context& ctx) {
     if (ImGui::Button("Back", {60, 0})) ctx.ui.tour = at - 1;
     ImGui::EndDisabled();
     ImGui::SameLine();
-    // Without the keyboard's cursor of ImGui, which is there only once it is asked for.
+    // Not while ImGui's keyboard cursor is visible, as Enter then presses its item.
     const bool entered =
         !ImGui::GetIO().WantTextInput && !ImGui::GetIO().NavVisible &&
         (ImGui::IsKeyPressed(ImGuiKey_Enter, false) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter, false));

@@ -1,4 +1,4 @@
-// Trace info: what is known of the run and of its recording, and how many events of each kind there are.
+// Trace info: facts about the run and its recording, and event counts by kind.
 #include "app/gui/model/trace_info.h"
 
 #include <imgui.h>
@@ -25,7 +25,7 @@ class TraceInfoView final : public View {
 
  private:
   TraceInfo info_;
-  std::uint64_t run_ = 0;  ///< that info_ is of: Session::number()
+  std::uint64_t run_ = 0;  ///< Session::number() of info_
   TableState facts_, events_;
 };
 

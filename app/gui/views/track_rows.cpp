@@ -16,7 +16,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kCurveColumn = 2;  ///< width of one of a curve, in points
+constexpr float kCurveColumn = 2;  ///< width of a curve's column, in points
 
 Meaning meaning_of_row(RowCounter counter) {
   switch (counter) {
@@ -32,7 +32,7 @@ Meaning meaning_of_row(RowCounter counter) {
   return Meaning::neutral;
 }
 
-/// From `low` to `high` of the plot's values.
+/// Maps values from `low` to `high` to a rectangle.
 struct Level {
   Rect room;
   double low, high;
@@ -42,7 +42,7 @@ struct Level {
   }
 };
 
-/// A line with what is below it filled; neighbours that are alike become one rectangle.
+/// A line with the area below filled; similar neighbours are merged into one rectangle.
 void draw_line(Context& ctx, const Level& level, const std::vector<ColumnRange>& columns, Rgb color,
                bool filled) {
   const Rect& room = level.room;
@@ -63,7 +63,7 @@ void draw_line(Context& ctx, const Level& level, const std::vector<ColumnRange>&
     const float top = level.y(column.high);
     const float low = level.y(column.low);
     if (filled) ctx.canvas.fill({x0, top, x1 - x0, room.bottom() - top}, color, 0.28F);
-    // From where the line was, that steps are joined.
+    // From the previous level, to join the steps.
     const float from = before < 0 ? top : std::min(top, before);
     const float to = std::max(low, before < 0 ? low : std::max(before, top));
     ctx.canvas.fill({x0, from - 0.75F, 1.5F, to - from + 1.5F}, color);
@@ -96,7 +96,7 @@ plan::ParamStatus status_of(const StatusPiece& piece) {
   return static_cast<plan::ParamStatus>(ev::status_of(piece.state.status));
 }
 
-/// As the partition map draws a status: filled, hatched, empty.
+/// Drawn as in the partition map: filled, hatched, empty.
 void draw_status(Context& ctx, const Rect& box, const StatusPiece& piece) {
   const Palette& c = ctx.colors();
   if (!piece.known) {
@@ -229,7 +229,7 @@ void TrackRows::band(Context& ctx, const TimelineRow& row, const Rect& gutter, c
     const std::int64_t end = next == pieces.end() ? until : std::min(until, next->begin_ns);
     const float x0 = std::max({lane.x, scale.x_of(piece->begin_ns), painted_to});
     float x1 = std::min(lane.right(), scale.x_of(end));
-    // What is in flight for less than a point is seen all the same, unless another is there already.
+    // Short pieces, except not available ones, are at least a point wide, to be visible.
     const bool brief = status_of(*piece) != plan::ParamStatus::not_available;
     if (brief) x1 = std::max(x1, std::min(lane.right(), x0 + 1));
     if (x1 <= x0) continue;

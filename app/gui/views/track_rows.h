@@ -1,5 +1,5 @@
-// Rows of the timeline that are no lanes: curves of a rank or of all, and the statuses of a parameter that is
-// followed, a band for each rank.
+// Timeline rows other than lanes: curves of a rank or of all ranks, and the status bands of a followed
+// parameter, one per rank.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@ namespace shardscope::gui {
 
 class TrackRows {
  public:
-  /// Curves of one kind have one scale over all ranks, by the highest of those that were drawn before.
+  /// Curves of one kind share a scale over all ranks: the maximum of those drawn in the last frame.
   void begin_frame(Context& ctx);
   void curve(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
              const TimeScale& scale);
   void band(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane,
             const TimeScale& scale);
-  /// The band under the pointer, over time: its parameter and rank.
+  /// The status band under the pointer: its parameter and rank.
   struct Band {
     std::uint32_t param = ev::kNoId, rank = ev::kNoId;
   };
   [[nodiscard]] const std::optional<Band>& hovered() const noexcept { return hovered_; }
-  /// The name of a parameter that is followed, and how to end that.
+  /// The name of a followed parameter, and a button to remove it.
   void param_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane);
 
  private:

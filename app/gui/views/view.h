@@ -1,4 +1,4 @@
-// A panel. Views are registered, and layouts name them; nothing calls a particular view.
+// A panel. Views are registered and named by layouts; no code calls a particular view.
 #pragma once
 
 #include <memory>
@@ -16,16 +16,16 @@ class View {
   virtual ~View() = default;
   View(const View&) = delete;
   View& operator=(const View&) = delete;
-  [[nodiscard]] virtual std::string_view name() const = 0;   ///< as in --panel
-  [[nodiscard]] virtual std::string_view title() const = 0;  ///< as the user reads it
-  /// Whether it shows anything that is analysed: then its title says so while that is partial.
+  [[nodiscard]] virtual std::string_view name() const = 0;   ///< id, as in --panel
+  [[nodiscard]] virtual std::string_view title() const = 0;  ///< display name
+  /// Whether it shows results of the analysis: then its title marks them as partial until that is complete.
   [[nodiscard]] virtual bool analysed() const { return false; }
-  /// Called each frame, whether or not the panel is drawn: for what goes on by itself.
+  /// Called each frame, also while the panel is hidden.
   virtual void update(Context& ctx);
-  /// What it can show, the most wanted first: in its title line, left of what header() draws, and in the
-  /// palette. Asked for as often as is needed: it changes nothing.
+  /// Its options, most important first: shown in its title line, left of header(), and in the palette. Must
+  /// not have side effects: called any number of times.
   [[nodiscard]] virtual std::vector<Choice> choices(const AppState& app);
-  /// Other controls at the right of the title line; takes what it needs off `room`.
+  /// Draws other controls at the right of the title line; removes their width from `room`.
   virtual void header(Context& ctx, Rect& room);
   virtual void draw(Context& ctx, Rect room) = 0;
 };
@@ -40,7 +40,7 @@ class ViewRegistry {
   std::vector<std::unique_ptr<View>> views_;
 };
 
-/// Every panel of the dashboard; the one list of them (register_views.cpp).
+/// Registers every panel; the only list of them (register_views.cpp).
 void register_views(ViewRegistry& registry);
 
 }  // namespace shardscope::gui

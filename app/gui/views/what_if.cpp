@@ -1,5 +1,5 @@
-// What if: this run with other settings, ranks or links, on a cost model fitted to it; step time, exposed
-// communication and memory against now, and the result opened beside the run.
+// What if: simulates this run with other settings, ranks or links, by a cost model fitted to it; compares
+// step time, exposed communication and memory, and opens the result beside the run.
 #include "app/gui/model/what_if.h"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr float kSettings = 420;
-/// Rows of links(), but for the field of other settings, and the height of that.
+/// Number of rows in links() before the field of other settings, and the height of that field.
 constexpr std::size_t kLinkRows = 4;
 constexpr float kMoreHeight = 44;
 
@@ -48,7 +48,7 @@ class WhatIfView final : public View {
   [[nodiscard]] std::int32_t stage() const;
   [[nodiscard]] bool changed() const;
 
-  std::uint64_t of_ = 0;  ///< Session::number() of what the choice and the results are about
+  std::uint64_t of_ = 0;  ///< Session::number() of the choices and results
   WhatIfChoice recorded_, choice_;
   WhatIfRefusals refused_;
   std::array<char, 512> more_{};
@@ -57,11 +57,11 @@ class WhatIfView final : public View {
   Table table_, plan_;
   TableState state_, plan_state_;
   SettingSearchRun search_;
-  std::shared_ptr<const SettingSearchRun::Ended> found_;  ///< that found_table_ is of
+  std::shared_ptr<const SettingSearchRun::Ended> found_;  ///< of which found_table_ is made
   Table found_table_;
   TableState found_state_;
   bool playing_ = false, searching_ = false;
-  bool show_search_ = false;  ///< at the right: the search, not the run that was played last
+  bool show_search_ = false;  ///< show the search's results instead of the last simulation
   double memory_gib_ = 0, search_began_ = 0;
 };
 
@@ -75,7 +75,7 @@ bool WhatIfView::changed() const {
          choice_.node_link_gb_per_s > 0 || more_[0] != 0;
 }
 
-/// Another run is shown: what was chosen, played and searched is of the one before.
+/// Resets choices and results for another run.
 void WhatIfView::begin(const Session& run) {
   of_ = run.number();
   recorded_ = choice_ = as_recorded(run.store().tables());
@@ -86,8 +86,8 @@ void WhatIfView::begin(const Session& run) {
   show_search_ = false;
 }
 
-/// A label at the left, the control at the right; what differs from the recording has a mark and its old
-/// value.
+/// A label and its control; a value that differs from the recording has a mark and shows the recorded
+/// one.
 void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& tables) {
   const std::int32_t stage = this->stage();
   const WhatIfSetting& setting = what_if_settings()[which];
@@ -135,7 +135,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
       break;
     case WhatIfSetting::Kind::count: {
       std::int64_t number = std::atoll(value.c_str());
-      // The format converts nothing: ImGui shows the text as it is, and edits the bare number.
+      // Text without conversions as format: ImGui displays it, and edits the number.
       if (ImGui::SliderScalar("##count", ImGuiDataType_S64, &number, &setting.least, &setting.most,
                               as_format(text_of(setting, value)).c_str(),
                               ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
@@ -173,7 +173,7 @@ void WhatIfView::links() {
   if (ImGui::InputInt("##per node", &per_node))
     choice_.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
   ImGui::EndDisabled();
-  // Bandwidth and latency, with their units in the fields.
+  // Bandwidth and latency, with units in the fields.
   const auto link = [](const char* id, double& gb_per_s, double& latency_us) {
     ImGui::PushID(id);
     const float half = (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2;
@@ -202,7 +202,7 @@ void WhatIfView::links() {
   ImGui::EndDisabled();
 }
 
-/// Of a finding: the settings as recorded but for these.
+/// Chooses the recorded settings with the changes of a finding.
 void WhatIfView::take(const AppState& app, const std::vector<analysis::Change>& changes) {
   choice_ = recorded_;
   change(choice_, app.store().tables(), changes);
@@ -222,7 +222,7 @@ void WhatIfView::buttons(Context& ctx) {
     show_search_ = false;
     run_.start(what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), choice_, out),
                out);
-    ctx.moving = true;  // the next frame sees that it runs; from the palette no input follows
+    ctx.moving = true;  // the next frame shows the running state, also without input
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
@@ -250,7 +250,7 @@ void WhatIfView::buttons(Context& ctx) {
   search_line(ctx);
 }
 
-/// Looks for the fastest settings instead of playing given ones.
+/// Controls of the search for the fastest settings.
 void WhatIfView::search_line(Context& ctx) {
   ImGui::Dummy({0, 2});
   ImGui::BeginDisabled(searching_ || playing_ || !refused_.search.empty());
@@ -280,7 +280,7 @@ void WhatIfView::search_line(Context& ctx) {
   ImGui::SetItemTooltip("Of a rank's device memory, for the search; 0: no limit");
 }
 
-/// What the search found; a click takes the settings of a row over.
+/// Results of the search; a click chooses a row's settings.
 void WhatIfView::searched(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   const auto ended = search_.ended();
@@ -323,14 +323,14 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
   ImGui::SetCursorScreenPos({room.x, room.y});
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {6, 3});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 4});
-  // What acts on them is always in sight, however many settings there are, and right below them where all
+  // The buttons are always visible, directly below the settings if all
   // fit.
   const float actions = 2 * (ImGui::GetFrameHeightWithSpacing() + 4) + 4;
   const float padding = 2 * ImGui::GetStyle().CellPadding.y;
   const auto rows = static_cast<float>(what_if_settings().size() + kLinkRows);
   const float all = rows * (ImGui::GetFrameHeight() + padding) + kMoreHeight + padding + 4;
   const float height = std::clamp(room.h - actions, 60.0F, std::max(60.0F, all));
-  // Flattened: arrows and Tab go from the settings to the buttons and back.
+  // Flattened: arrows and Tab move between settings and buttons.
   if (ImGui::BeginChild("##settings", {room.w, height}, ImGuiChildFlags_NavFlattened)) {
     if (ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingStretchProp)) {
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.45F);
@@ -348,7 +348,7 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
   ImGui::PopFont();
 }
 
-/// Step times as bars on one scale: recorded, as the model plays the recorded settings, predicted.
+/// Step times as bars on one scale: recorded, modelled with the recorded settings, predicted.
 void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) const {
   const Palette& c = ctx.colors();
   const double most = std::max({result.recorded_ms, result.modelled_ms, result.predicted_ms, 1e-9});
@@ -383,8 +383,8 @@ void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) cons
   }
 }
 
-/// Read once a frame, before anything is drawn: buttons and figures are of one state, and nothing is drawn
-/// again when both have ended.
+/// Reads the state of both commands once per frame before drawing, so that buttons and figures are
+/// consistent; nothing is redrawn after both have ended.
 void WhatIfView::follow(Context& ctx) {
   playing_ = run_.running();
   searching_ = search_.running();

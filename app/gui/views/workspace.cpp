@@ -32,7 +32,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   app.own_layouts = docks_.own_names();
   app.notes.show(*app.run);
   app.find.wanted = std::exchange(app.find.wanted_next, false);
-  // A picture is made of all that there is; a window searches between its frames.
+  // A picture needs complete results; a window searches between frames.
   if (!app.run->in_window()) app.find.advance(app, std::chrono::hours(1));
   for (const auto& view : registry_.all()) view->update(ctx);
   if (app.breaks.playing() || app.breaks.searching()) ctx.moving = true;
@@ -56,7 +56,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
   ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
-  // The menu bar is the top bar: as high as that.
+  // The menu bar is part of the top bar and has its height.
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
   ImGui::Begin(kHostWindow, nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
   ctx.enter_window();
@@ -89,7 +89,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     show_requested_panel(ctx);
     panels(ctx);
   }
-  ui_.pressed.reset();  // its panel is not drawn any more
+  ui_.pressed.reset();  // its panel is no longer drawn
   above(ctx);
   orders_.note_place(app, ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view) {
@@ -98,12 +98,12 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     kept_.view = app.timeline.view;
     ImGui::MarkIniSettingsDirty();
   }
-  // What was held and is no longer drawn would be held for ever.
+  // Release the drag of something that is no longer drawn.
   if (std::ranges::none_of(ctx.pointer.down, std::identity{})) ctx.ui.captured = nullptr;
 }
 
-/// What lies above the panels: the sheet of keys, menus, dialogs, tool tips, the frame of a run that is
-/// paused.
+/// Draws above the panels: sheet of keys, menus, dialogs, tooltips, the frame of a paused
+/// run.
 void Workspace::above(Context& ctx) {
   draw_help(ctx);
   sample(ctx);
@@ -112,7 +112,7 @@ void Workspace::above(Context& ctx) {
   dialogs_.draw(ctx, {registry_, docks_, recent_});
   if (ctx.ui.dialog != Dialog::none) placed_.push_back({"dialog", {}, {dialogs_.text()}});
   ctx.ui.exporting = dialogs_.exporting();
-  // Once more when it has ended: the line about it is drawn by the next frame.
+  // Once more after it has ended, for the next frame to draw the result.
   const bool copied = std::exchange(ctx.ui.copying, dialogs_.copy().state().running);
   if (ctx.ui.exporting || ctx.ui.copying || copied) ctx.moving = true;
   ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
@@ -121,7 +121,7 @@ void Workspace::above(Context& ctx) {
 }
 
 void Workspace::keys(Context& ctx) {
-  // A menu or a dialog has the keyboard to itself.
+  // An open menu or dialog has the keyboard.
   if (ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) return;
   const ImGuiIO& io = ImGui::GetIO();
   run_pressed(ctx, io.WantTextInput, io.NavVisible);

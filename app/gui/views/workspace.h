@@ -23,18 +23,18 @@ namespace shardscope::gui {
 
 class Workspace {
  public:
-  /// ImGui's window behind the panels: bars and step ruler.
+  /// ImGui window behind the panels: bars and step ruler.
   static constexpr const char* kHostWindow = "Menus, steps and status###workspace";  // Ctrl+Tab lists it
   Workspace() { register_views(registry_); }
   [[nodiscard]] const ViewRegistry& registry() const { return registry_; }
   [[nodiscard]] UiState& ui() { return ui_; }
-  /// Notes what was opened, for the menu of what was opened before.
+  /// Adds a run to the menu of recent runs.
   void opened(const AppState::OpenRequest& what);
-  /// ImGui's settings file keeps layouts, what was opened, theme and size of text. Needs its context.
+  /// Stores layouts, recent runs, theme and text size in ImGui's settings file. Needs ImGui's context.
   void keep_in_settings();
-  /// Draws the window; `panel` empty or "workspace" for all of it, else that panel alone.
+  /// Draws the window; empty `panel` or "workspace": all of it, else that panel alone.
   void draw(Context& ctx, std::string_view panel);
-  /// Where the last draw put things.
+  /// Positions of the last draw.
   [[nodiscard]] const std::vector<PlacedForDump>& placed() const { return placed_; }
 
  private:
@@ -61,15 +61,15 @@ class Workspace {
   // status_bar.cpp
   void status_bar(Context& ctx, Rect rect);
   void last_action_text(const store::Store& store);
-  // panel_windows.cpp: the panels as windows of ImGui in the layout's dock space.
+  // panel_windows.cpp: the panels as ImGui windows in the layout's dock space.
   void panels(Context& ctx);
   void panel_window(Context& ctx, const std::string& name);
-  /// `named`: its title stands there; the room of that title, where it can be taken hold of, is returned.
+  /// `named`: with its title; returns the part of the title line where the panel can be dragged.
   Rect panel(Context& ctx, View& view, const std::vector<Choice>& choices, Rect room, bool named);
   void panel_menu(Context& ctx, const View& view, const Rect& title);
-  /// Says that what a panel shows is not of the whole run yet; takes its room off.
+  /// Marks that a panel does not cover the whole run yet; removes its height from `room`.
   void partial_mark(Context& ctx, Rect& room);
-  /// Opens the panel that UiState::show_panel names, and the Inspector at the first selection.
+  /// Opens the panel named by UiState::show_panel, and the Inspector at the first selection.
   void show_requested_panel(Context& ctx);
   void put_away_inspector(const std::string& layout, bool selected);
   void above(Context& ctx);
@@ -90,23 +90,23 @@ class Workspace {
   StepBars step_bars_;
   std::vector<PlacedForDump> placed_;
   struct Done {
-    std::pair<std::size_t, std::int64_t> of{};  ///< messages, and when the last one was
+    std::pair<std::size_t, std::int64_t> of{};  ///< number of messages, and time of the last
     std::string newest, all;
-    bool lowered = false;  ///< the detail
+    bool lowered = false;  ///< the level of detail was reduced
   };
   Done done_;
   int brush_owner_ = 0;
-  std::optional<std::int64_t> brush_fixed_;  ///< the end of the range that stays while the other is dragged
+  std::optional<std::int64_t> brush_fixed_;  ///< the range's end that stays fixed during a drag
   bool inspector_offered_ = false;
-  /// By layout: each has its own places.
+  /// By layout: each has separate positions.
   struct InspectorPlace {
-    std::optional<bool> selected;  ///< whether anything was when it was shown last
+    std::optional<bool> selected;  ///< whether there was a selection when it was last shown
     bool put_away = false;
   };
   std::map<std::string, InspectorPlace> inspector_places_;
   std::optional<std::size_t> tour_shown_;
-  std::string focus_panel_;  ///< to be brought to the front when it is drawn
-  /// Values of the settings file, until the first frame takes them over.
+  std::string focus_panel_;  ///< to bring to the front when it is drawn
+  /// Values of the settings file, until the first frame applies them.
   struct Kept {
     bool read = false;
     ThemeKind theme = ThemeKind::dark;
@@ -115,7 +115,7 @@ class Workspace {
     std::vector<std::string> breaks;  ///< BreakList::lines()
   };
   Kept kept_;
-  std::uint64_t breaks_revision_ = 0;  ///< that kept_ is of
+  std::uint64_t breaks_revision_ = 0;  ///< revision of the list in kept_
   KeptOrders orders_;
 };
 
