@@ -1,4 +1,4 @@
-// `summary --json`: the fields of metrics.md section 4. What is not known is null.
+// `summary --json`: the fields of metrics.md section 4. Unknown values are null.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -88,7 +88,7 @@ json gpu_json(const std::optional<GpuActivity>& gpu) {
           {"without_launch", gpu->no_launch}};
 }
 
-/// By DeepSpeed's names; its word for elements is numel.
+/// With DeepSpeed's names, which has "numel" for elements.
 json counts_json(const plan::FetchCounts& counts) {
   json out = json::object();
   for (std::size_t i = 0; i < counts.size(); ++i) {
