@@ -60,7 +60,7 @@ struct CollectiveRanks {
 [[nodiscard]] std::uint64_t instance_of(const store::Store& store, std::uint32_t rank,
                                         instrumentation::StreamId stream, const store::Span& collective);
 
-/// Number of ranks in a rank's collective: of its group, or all where the recording does not contain it.
+/// Number of ranks in a rank's collective: those of its group, or of the run if the group is not known.
 [[nodiscard]] std::uint32_t ranks_of(const store::Store& store, std::uint32_t rank,
                                      const store::Span& collective);
 

@@ -63,7 +63,7 @@ void append_run(const Run& run, StepSeries& series) {
       flushes.push_back(static_cast<double>(rank.bucket_flushes));
       if (!rank.time.known()) continue;
       unrecorded.push_back(static_cast<double>(rank.time.unrecorded_ns) * 1e-6);
-      // A partly unrecorded step would understate its exposed time.
+      // A partly unrecorded step would understate these times.
       if (rank.time.unrecorded_ns > 0) continue;
       exposed.push_back(static_cast<double>(rank.time.exposed_comm_ns) * 1e-6);
       idle.push_back(static_cast<double>(rank.time.idle_ns) * 1e-6);

@@ -166,7 +166,7 @@ GapTimes explain_gap(StreamId lane, Interval gap, std::optional<std::int64_t> la
                      const GpuSurroundings& around) {
   GapTimes out{};
   const bool compute = lane == StreamId::gpu_compute;
-  // Waits for the work of this stream are host_late or queued time, not nothing_to_do.
+  // Compute's own waits; for another stream, compute's waits for anything but that stream.
   std::vector<Interval> own_waits, other_waits;
   auto wait = std::lower_bound(around.waits.begin(), around.waits.end(), gap.begin,
                                [](const GpuWait& w, std::int64_t at) { return w.at.end <= at; });

@@ -15,7 +15,7 @@ namespace {
 /// [begin, end) of each span of a module, by begin.
 using Uses = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-/// By module.
+/// Uses by module.
 std::map<std::uint32_t, Uses> uses_in(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                       std::int64_t end_ns) {
   std::map<std::uint32_t, Uses> uses;

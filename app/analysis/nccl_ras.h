@@ -49,7 +49,7 @@ struct RasAnswer {
 /// Throws std::invalid_argument: what is wrong, what to do.
 [[nodiscard]] RasAnswer parse_ras(const std::string& text);
 
-/// One line per communicator or group of ranks. `later`: a second answer, which shows whether an imbalance
+/// One line per difference and per missing answer. `later`: a second answer, which shows whether an imbalance
 /// persists; without it the imbalance may be momentary.
 [[nodiscard]] std::vector<std::string> ras_lines(const RasAnswer& answer,
                                                  const std::optional<RasAnswer>& later = {});

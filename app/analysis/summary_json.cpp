@@ -53,13 +53,14 @@ json outside_json(const std::optional<OutsidePeak>& outside) {
   return {{"most_bytes", outside->bytes}, {"in_use_bytes", outside->in_use_bytes}, {"at_ns", outside->at_ns}};
 }
 
-/// Null where no step is covered by the GPU's records: not known, not idle.
+/// Null if the samples were not recorded: unknown, not 0.
 json processor_wait_json(const std::optional<ProcessorWaits>& waits) {
   if (!waits) return nullptr;
   return {
       {"waited_ms", ms(waits->waited_ns)}, {"over_ms", ms(waits->over_ns)}, {"switches", waits->switches}};
 }
 
+/// Null if GPU records cover no step: unknown, not idle.
 json gpu_json(const std::optional<GpuActivity>& gpu) {
   if (!gpu) return nullptr;
   json streams = json::object();

@@ -75,8 +75,8 @@ class Lanes {
   [[nodiscard]] IntervalSet device() const;
   /// The CPU optimizer of offloaded states, which is work of the rank as well.
   [[nodiscard]] IntervalSet worker() const;
-  /// Whether forward and backward were recorded with device times. With optimizer steps only, the rest would
-  /// count as idle time and its communication as exposed.
+  /// Whether forward and backward were recorded, in the device's time. With optimizer steps only, the rest
+  /// would count as idle time and its communication as exposed.
   [[nodiscard]] bool computes() const;
 
  private:

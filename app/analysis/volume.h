@@ -61,7 +61,7 @@ class VolumeModel {
     /// By parameter: number of gathers, and of forward (recomputation included) and backward passes of
     /// modules that use it.
     std::vector<std::int64_t> gathers, forwards, backwards;
-    /// By parameter: elements of the collectives that gathered it, for each kind of collective.
+    /// By parameter: elements of the collectives that gathered it, of any operation.
     std::vector<double> gathered;
     /// By parameter: elements in buckets. In the first stage 1 a parameter may be in several communications,
     /// with a part in each.

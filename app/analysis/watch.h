@@ -71,7 +71,7 @@ struct WatchInterval {
   std::optional<double> loss, loss_before;  ///< of the last step; median of the steps before
   std::optional<double> grad_norm, loss_scale;
   struct Evaluation {
-    std::uint32_t step = 0;  ///< the step before it
+    std::uint32_t step = 0;  ///< the step that it followed
     double loss = 0;
     bool fresh = false;  ///< since the last call
   };
