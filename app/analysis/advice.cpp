@@ -13,7 +13,7 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr double kLeastGain = 0.02, kAsGood = 0.01, kLeastGainMs = 0.1;
-/// Of the device's peak, and of the gain that more memory would bring.
+/// Fractions of the device's peak and of the largest gain.
 constexpr double kMostMorePeak = 1.1, kPartOfGain = 0.5;
 
 std::string sets_text(const std::vector<Change>& changes) {
@@ -23,7 +23,7 @@ std::string sets_text(const std::vector<Change>& changes) {
   return text;
 }
 
-/// Plays what was not played yet.
+/// Replays each set of changes once.
 class Trials {
  public:
   explicit Trials(const Player& player) : player_(player) {}
@@ -38,7 +38,7 @@ class Trials {
   std::map<std::string, PlayOutcome> outcomes_;
 };
 
-/// What a finding is about: time where it costs any.
+/// What a finding costs: time, if it costs any.
 enum class About : std::uint8_t { time, communication, memory };
 About about(const Finding& finding) {
   if (finding.cost_ms || !finding.cost_bytes) return About::time;
@@ -57,10 +57,10 @@ std::string peak_text(const PlayOutcome& before, const PlayOutcome& after) {
                      bytes_text(after.peak_bytes));
 }
 
-/// What follows from one finding is not said of another as well.
+/// A finding with advice; settle() withdraws advice that contradicts another's.
 struct Chosen {
   Finding* finding = nullptr;
-  double gain = 0;  ///< part of what it is about
+  double gain = 0;  ///< fraction of the time or memory
 };
 
 struct Tried {
@@ -68,7 +68,7 @@ struct Tried {
   PlayOutcome outcome;
 };
 
-/// The first of those alike; null where none `counts`.
+/// The best of the options that satisfy `counts`, the first of equal ones; null if none does.
 template <typename Counts>
 const Tried* best_of(const std::vector<Tried>& tried, bool memory, const Counts& counts) {
   const Tried* best = nullptr;
@@ -80,11 +80,11 @@ const Tried* best_of(const std::vector<Tried>& tried, bool memory, const Counts&
   return best;
 }
 
-/// Why options were not played.
+/// Options that were not replayed, and why.
 struct Unplayed {
-  const Advice* first = nullptr;  ///< that a run may have
+  const Advice* first = nullptr;  ///< the first valid one
   std::size_t count = 0;
-  std::string reason, invalid_reason;  ///< of the first of each kind
+  std::string reason, invalid_reason;  ///< of the first valid and the first invalid one
   void add(const Advice& option, const PlayOutcome& outcome) {
     if (outcome.invalid) {
       if (invalid_reason.empty()) invalid_reason = outcome.refused;
@@ -101,7 +101,7 @@ void take(Finding& finding, const Advice& option) {
   finding.next_step = option.next_step;
 }
 
-/// Nothing of it is advised: what else is to be done about it.
+/// Withdraws the advice: the finding's other next step remains.
 void withdraw(Finding& finding) {
   finding.changes.clear();
   if (finding.otherwise.empty()) {
@@ -123,8 +123,8 @@ void decide_unplayed(Finding& finding, const Unplayed& unplayed, std::vector<Cho
   chosen.push_back({&finding, 0});
 }
 
-/// What was played: the one to take, or of those that do not gain the best. It says what nothing would have
-/// brought.
+/// The option to advise; if none gains, the best one, which shows that no setting would have helped. Null if
+/// none was replayed.
 const Tried* picked_of(const std::vector<Tried>& tried, const PlayOutcome& recorded, bool memory) {
   const Tried* best = best_of(tried, memory, [](const Tried&) { return true; });
   const auto gain_of = [&](const Tried& one) {
@@ -186,7 +186,7 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
   withdraw(finding);
 }
 
-/// Whether both set a key, to different values.
+/// Whether both set the same key to different values.
 bool contradict(const Finding& a, const Finding& b) {
   return std::ranges::any_of(a.changes, [&](const Change& of_a) {
     return std::ranges::any_of(
@@ -194,8 +194,8 @@ bool contradict(const Finding& a, const Finding& b) {
   });
 }
 
-/// Those that cost time before those that cost communication and memory, by what they gain, else as they were
-/// found.
+/// Orders findings: time before communication before memory, then by gain. Later ones that contradict an
+/// earlier one are withdrawn.
 void settle(std::vector<Chosen>& chosen) {
   std::ranges::stable_sort(chosen, [](const Chosen& a, const Chosen& b) {
     return std::pair(about(*a.finding), -a.gain) < std::pair(about(*b.finding), -b.gain);

@@ -1,5 +1,5 @@
-// Advice that was tried before it is given: what findings would change is played by what-if, and only what
-// gains is advised. Who can play a run passes the player in; this part knows none.
+// Advice that is tried before it is given: what-if replays the changes of each finding, and only options that
+// gain are advised. The caller provides the player; this file depends on no simulator.
 #pragma once
 
 #include <functional>
@@ -11,30 +11,28 @@
 
 namespace shardscope::analysis {
 
-/// Plays a recorded run with these changes, with none as it was recorded; `refused` says why it could not.
+/// Replays a recorded run with `changes` (none: as recorded); PlayOutcome::refused says why it cannot.
 using Player = std::function<PlayOutcome(const std::vector<Change>&)>;
 
 /// [Note: advice that was tried]
-/// Every option of every finding is played. Where the finding costs time the one with the shortest step is
-/// advised, where it costs memory the one with the smallest peak; of those alike within 1 % the first. Memory
-/// is short where ZeRO is used: what brings half of the most for at most a tenth more of the device's peak
-/// goes before what brings it all. What gains less than 2 % (of a step also less than 0.1 ms) is not advised:
-/// the finding then says what was tried, and is a note where nothing else can be done about it. What costs
-/// communication that may be hidden is a gain already where no step gets longer. Settings that no run can
-/// have are never advised; of those that were not played for another reason the first stays where none was
-/// played, with that reason. Two findings never advise two values of a key: the one that gains less gives
-/// way. Where nothing can be played the first option stays, and the finding says why its gain is not
-/// predicted. What an earlier call chose is chosen anew.
+/// Every option of every finding is replayed. A finding that costs time gets the option with the shortest
+/// step, one that costs memory the option with the smallest peak; of options equal within 1 % the first.
+/// Memory is scarce where ZeRO is used: an option with at least half of the largest gain and at most 10 %
+/// more device peak is preferred to the largest gain. An option that gains less than 2 % (for a step also
+/// less than 0.1 ms) is not advised: the finding then states what was tried, and becomes a note where nothing
+/// else helps. For communication that may be hidden an option is advised if it makes no step longer. Invalid
+/// settings are never advised. If no option could be replayed, the first valid one stays, with the reason why
+/// its gain is not predicted. Two findings never advise different values of a key: the one that gains less
+/// withdraws. A second call chooses anew.
 void try_advice(std::vector<Finding>& findings, const Player& player);
 
-/// "98.5 ms of a step (what-if: ...)", or why no gain is known; empty where no setting is advised or was
-/// tried.
+/// "98.5 ms of a step (what-if: ...)", or why no gain is known; empty if no setting is advised or was tried.
 [[nodiscard]] std::string gain_text(const Finding& finding);
 
-/// "12.0 MiB", of communication "12.0 MiB of communication in a step"; empty where it costs no bytes.
+/// "12.0 MiB" or "12.0 MiB of communication in a step"; empty if the finding costs no bytes.
 [[nodiscard]] std::string bytes_cost_text(const Finding& finding);
 
-/// One more option; the first is what is advised until what-if was asked.
+/// Adds an option to the finding; the first one is its advice until try_advice().
 void advise(Finding& finding, Advice option);
 
 }  // namespace shardscope::analysis

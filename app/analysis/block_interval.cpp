@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kFewestBlocks = 4, kMostBlocks = 12, kInBlock = 8;
 
-/// P(|T| < t), with angle = atan(t / sqrt(degrees)): finite sums for whole degrees of freedom (Abramowitz and
-/// Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4).
+/// P(|T| < t) with angle = atan(t / sqrt(degrees)): finite sums for integer degrees of freedom (Abramowitz
+/// and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4).
 double within(double angle, std::size_t degrees) {
   const double cosine = std::cos(angle), sine = std::sin(angle);
   const bool odd = degrees % 2 == 1;

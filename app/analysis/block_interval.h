@@ -1,5 +1,5 @@
-// How sure a mean of a time series is, where neighbours resemble each other: steps of a run do (clocks,
-// caches, a neighbour on the machine), so that their scatter alone promises too much.
+// Confidence intervals for the mean of a time series whose neighbouring values are correlated: steps of a run
+// are (clocks, caches, load on the machine), so that their variance alone gives too narrow an interval.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ struct ConfidenceInterval {
 };
 inline constexpr std::size_t kFewestForInterval = 8;
 
-/// By how many standard errors a mean of normally distributed values lies off its truth at most, with this
-/// confidence (0.95): the two-sided quantile of Student's t. At least one degree of freedom.
+/// The two-sided quantile of Student's t: with this confidence (0.95) the mean of normally distributed values
+/// is within so many standard errors of the true mean. Requires at least one degree of freedom.
 [[nodiscard]] double student_t(double confidence, std::size_t degrees);
 
-/// Student's t over values that depend little on each other; nothing of fewer than two.
+/// Student's t interval of nearly independent values; nullopt for fewer than two.
 [[nodiscard]] std::optional<ConfidenceInterval> mean_interval(std::span<const double> values,
                                                               double confidence = 0.95);
 
 /// [Note: blocks]
-/// The series is cut into 4 to 12 blocks of neighbours, whose medians depend little on each other; Student's
-/// t over the medians. A median lets a single stop of one step not decide. Nothing for fewer than
+/// The series is cut into 4 to 12 blocks of neighbours, whose medians are nearly independent; then Student's
+/// t over the medians. A median is robust against a single slow step. nullopt for fewer than
 /// kFewestForInterval values.
 [[nodiscard]] std::optional<ConfidenceInterval> block_interval(std::span<const double> series,
                                                                double confidence = 0.95);

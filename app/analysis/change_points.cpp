@@ -52,7 +52,7 @@ FittedLine ShapeFits::fit(ChangeShape shape, std::size_t c) const {
   }
   FittedLine line;
   line.xx = all_.w > 0 ? std::max(sxx - sx * sx / all_.w, 0.0) : 0;
-  // Of all stretches alike x does not differ: rounding leaves a little.
+  // If x is the same for all values, only a rounding error remains.
   constexpr double kNone = 1e-9;
   if (line.xx <= kNone * sxx) {
     line.xx = 0;
@@ -78,7 +78,7 @@ ChangePoints change_points(const ShapeFits& fits, ChangeShape shape, std::size_t
   ChangePoints out{.best = from, .from = from, .rest = {}};
   for (std::size_t c = from; c + kFewestForInterval <= end; ++c) {
     const FittedLine line = fits.fit(shape, c);
-    // A rank that becomes faster is not what is looked for.
+    // Only increases are of interest: ignore a rank that becomes faster.
     out.rest.push_back(line.b > 0 ? line.rest : std::numeric_limits<double>::infinity());
     if (out.rest.back() < out.rest[out.best - from]) out.best = c;
   }

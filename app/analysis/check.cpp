@@ -27,7 +27,7 @@ std::string metric_names() {
 
 double middle_of(const std::vector<double>& values) { return quantile(values, 0.5); }
 
-/// Within the limit, beyond it, or undecided where the limit lies inside the interval.
+/// Within or beyond the limit, or undecided if the interval contains the limit.
 Checked::Outcome outcome_of(const Checked& one, bool lower_is_better) {
   const double low = one.interval ? one.interval->low : *one.change_pct;
   const double high = one.interval ? one.interval->high : *one.change_pct;
@@ -63,7 +63,7 @@ void check_steps(const StepFigure& metric, const ValuesByStep& base, const Value
     (*out.interval).*end *= 100 / *out.base;
   out.change_pct = out.interval->middle;
   out.outcome = outcome_of(out, metric.lower_is_better);
-  // Medians of steps that scatter may differ by another percentage than the steps do pair by pair.
+  // The medians may differ by another percentage than the paired steps do, since steps vary.
   out.why = fmt::format(
       "{:+.1f} % in pairs of steps (95 %: {:+.1f} to {:+.1f} %, {} pairs in {} blocks), the figures are "
       "medians",

@@ -34,8 +34,8 @@ std::vector<std::uint32_t> CollectiveRanks::list() const {
 }
 
 /// [Note: ranks by scope]
-/// A collective of our runtime carries its scope and how many ranks it is among, not which. They follow:
-/// neighbours, or every n-th rank. In closed form, since it is asked of every collective of a recording.
+/// A collective of our runtime carries its scope and number of ranks, not their ids. These follow from both:
+/// neighbours, or every n-th rank. In closed form, since it is computed for every collective of a recording.
 std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::uint32_t rank,
                                                 const store::Span& collective) {
   using Scope = ev::CollectiveScope;
@@ -58,7 +58,7 @@ std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::
   }
   const std::uint32_t count = !code.known() || code.ranks() == 0 ? world : code.ranks();
   if (local >= world || count > world) return std::nullopt;
-  // Attached programs emit this for a group of which they have no description: how many, not which.
+  // Attached programs emit this for a group without a description: its size is known, its members are not.
   if (code.known() && code.scope() == Scope::world && count < world) return std::nullopt;
   out.count = count;
   switch (code.known() ? code.scope() : Scope::world) {
@@ -74,7 +74,7 @@ std::optional<CollectiveRanks> collective_ranks(const store::Store& store, std::
       out.first = local % out.stride;
       break;
     case Scope::inter_node: {
-      // One of each node; with MiCS of the nodes of one shard group.
+      // One rank per node; with MiCS, of the nodes of one shard group.
       const std::uint32_t node = std::clamp(store.tables().local_world, 1U, world);
       out.stride = out.copy == nullptr && world % (node * count) == 0 ? node : world / count;
       out.first = local - local % (out.stride * count) + local % out.stride;
@@ -99,19 +99,19 @@ std::uint64_t place_in_group(const store::Store& store, std::uint32_t rank, cons
   const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001B3U; };
   if (group == nullptr) {
     if (!store.has_tables() || collective_ranks(store, rank, collective)) return sequence;
-    // Which other ranks number it is not known: an order of this rank's own.
+    // The members of the group are not known: hash the rank, so that the position is unique to it.
     mix(1U << 31U | rank);
     mix(sequence >> 24U);
     return ev::number_in_group(sequence) ^ key << 24U;
   }
-  // By name and ranks.
+  // A group is identified by its name and ranks.
   for (const char c : group->name) mix(static_cast<unsigned char>(c));
   for (const std::uint32_t member : group->ranks) mix(member + 256U);
   return ev::number_in_group(sequence) ^ key << 24U;
 }
 
 bool in_one_order(std::uint64_t place, std::uint64_t other) noexcept {
-  // Without a described group it is the whole number; a group's name is above its number.
+  // Without a described group a position is the sequence number; otherwise the upper bits hash the group.
   return (place | other) >> 32U == 0 || (place ^ other) >> 24U == 0;
 }
 
@@ -123,7 +123,7 @@ std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamI
       place_in_group(store, rank, collective);
   const auto ranks = collective_ranks(store, rank, collective);
   if (!ranks || ranks->described != nullptr) return place;
-  // All ranks have the same numbers: of groups beside each other the ranks tell them apart. FNV-1a.
+  // Disjoint groups use the same numbers: hash the ranks to distinguish them. FNV-1a.
   std::uint64_t key = 0xCBF29CE484222325U;
   for (const std::uint32_t value :
        {ranks->copy == nullptr ? 0U : ranks->copy->ranks.front(), ranks->first, ranks->stride, ranks->count})
@@ -157,7 +157,7 @@ std::vector<CollectiveTimes::Own> CollectiveTimes::read(const store::Store& stor
   for_each_collective(
       store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
         Times own = times_of(span);
-        // Held at a gate, a rank did not wait for others; what is transferred meanwhile runs on.
+        // A rank paused at a gate did not wait for others; the transfer continues meanwhile.
         own.sum_ns -=
             store::paused_ns(store, rank.rank, span.begin_ns, own.entered ? span.mark_ns : span.end_ns);
         out.push_back({instance_of(store, rank.rank, stream, span), own});
@@ -188,8 +188,8 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, 
   std::map<CollectiveOp, OpTotals> ops;
   for_each_collective(store, lowest.rank, lowest.begin_ns, lowest.end_ns,
                       [&](StreamId stream, const store::Span& span) {
-                        // Of the step in which it began. Its end may be seen late, in the next step: a
-                        // library's thread emits it.
+                        // Counted in the step in which it began. A library's thread may emit its end late, in
+                        // the next step.
                         if (span.begin_ns < lowest.begin_ns) return;
                         const auto collective = ev::as<ev::EventKind::collective_begin>(span);
                         OpTotals& totals = ops[collective.op];

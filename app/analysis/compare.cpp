@@ -1,4 +1,4 @@
-// Two runs side by side: medians over steps with their spread, changed configuration keys, a verdict.
+// Compares two runs: medians over steps with their spread, changed configuration keys, a verdict.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
 namespace {
 
-/// A figure by measured step, mean over ranks; of each run of a side.
+/// A figure by measured step, mean over ranks; one for each run of a side.
 using Repeats = std::vector<ValuesByStep>;
 struct StepSeries {
   Repeats step_ms, tokens_per_s, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, flushes,
@@ -63,7 +63,7 @@ void append_run(const Run& run, StepSeries& series) {
       flushes.push_back(static_cast<double>(rank.bucket_flushes));
       if (!rank.time.known()) continue;
       unrecorded.push_back(static_cast<double>(rank.time.unrecorded_ns) * 1e-6);
-      // A part of a step says less of each than all of it.
+      // A partly unrecorded step would understate these times.
       if (rank.time.unrecorded_ns > 0) continue;
       exposed.push_back(static_cast<double>(rank.time.exposed_comm_ns) * 1e-6);
       idle.push_back(static_cast<double>(rank.time.idle_ns) * 1e-6);
@@ -78,7 +78,7 @@ void append_run(const Run& run, StepSeries& series) {
     append(series.unrecorded_ms, unrecorded);
     append(series.overlap_pct, overlap);
     if (records(*run.summary, ev::Capability::fetch_waits)) append(series.fetch_wait_ms, wait);
-    // Buckets have the detail of parameters.
+    // Buckets are recorded at detail `params`.
     if (step.volume) append(series.flushes, flushes);
   }
 }
@@ -115,7 +115,7 @@ Difference of_steps(std::string metric, std::string unit, const Repeats& a, cons
   return out;
 }
 
-/// Of several runs the median, and whether they differ as their repeats do.
+/// Difference of the medians over runs, and whether it exceeds the spread of repeated runs.
 Difference of_runs(std::string metric, std::string unit, const std::vector<double>& a,
                    const std::vector<double>& b, bool lower_is_better) {
   Difference out{.metric = std::move(metric),
@@ -151,7 +151,7 @@ std::vector<double> elements(const std::vector<Run>& runs) {
   return values;
 }
 
-/// One value per run and figure, of the operations that both sides have.
+/// One value per run and figure, for operations that both sides have.
 void add_bandwidths(const std::vector<Run>& a, const std::vector<Run>& b, std::vector<Difference>& metrics) {
   const auto values = [](const std::vector<Run>& runs, ev::CollectiveOp op,
                          std::optional<double> OpRow::*figure) {
@@ -170,7 +170,7 @@ void add_bandwidths(const std::vector<Run>& a, const std::vector<Run>& b, std::v
       if (of_a.empty() || of_b.empty()) continue;
       metrics.push_back(
           of_runs(fmt::format("{} {}", store::name_of(row.op), name), "GB/s", of_a, of_b, false));
-      // A time lies in it, which scatters: one value of each run says nothing of that.
+      // It contains a measured time, which varies: one value per run is not significant.
       metrics.back().of_run = false;
     }
   }
@@ -210,21 +210,21 @@ std::string no_verdict(const VerdictBasis& basis, std::size_t pairs) {
       basis.steps_a, basis.steps_b, kFewestForInterval + 1);
 }
 
-/// Two times of one unit with as many digits as tell the shorter one: "1.5", "0.07".
+/// Digits that show the shorter of two times of one unit: "1.5", "0.07".
 int digits_of(double a, double b) {
   const double least = std::min(std::abs(a), std::abs(b));
   return least >= 1 || (a == 0 && b == 0) ? 1 : least >= 0.01 || least == 0 ? 2 : 3;
 }
 
-/// Steps of the two do not train on the same number of tokens: their times say nothing of which is faster.
+/// The steps of two runs may train on different numbers of tokens; then their times are not comparable.
 struct TokensOfStep {
   std::optional<double> a, b;
-  std::string settings;  ///< of which those depend, that differ
-  bool said = false;     ///< both, in front of the verdict: they are what is unlike
+  std::string settings;  ///< the settings behind it that differ
+  bool said = false;     ///< already stated before the verdict, as a difference of the trainings
   [[nodiscard]] bool differ() const { return a && b && std::abs(*a - *b) > 0.005 * std::max(*a, *b); }
 };
 
-/// Of the settings that differ, those that a step's tokens depend on.
+/// Those of the changed settings that determine the tokens of a step.
 std::string settings_of_tokens(const std::vector<std::string>& changes) {
   constexpr std::array<std::string_view, 5> kKeys{"batch", "accumulation", "seq", "world", "micro"};
   constexpr std::size_t kMost = 3;
@@ -241,7 +241,7 @@ std::string settings_of_tokens(const std::vector<std::string>& changes) {
   return out;
 }
 
-/// "B is 12.0 % faster than A: ...", of tokens per second, since steps are not alike.
+/// "B is 12.0 % faster than A: ...", by tokens per second, since the steps differ in size.
 std::string verdict_by_tokens(const Difference& step, const Difference& speed, const TokensOfStep& tokens) {
   const double percent = 100 / *speed.a;
   const double change = percent * speed.interval->middle;

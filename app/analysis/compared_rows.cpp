@@ -25,17 +25,17 @@ namespace {
 
 using ev::EventKind;
 
-/// What a row is of: its name, its figure, the figure's unit.
+/// Name, figure and unit of a row.
 using RowKey = std::tuple<std::string, std::string, std::string>;
 using RowValues = std::map<RowKey, ValuesByStep>;
 
-/// The measured steps of a run, or the latest of them up to one.
+/// The measured steps of a run, or the latest of them up to a given step.
 struct Measured {
   const Digest* digest = nullptr;
   std::size_t most_steps = SIZE_MAX;
   std::uint32_t until_step = UINT32_MAX;
   std::size_t most_ranks = SIZE_MAX;
-  /// The ranks of a step over which its figures are means.
+  /// The ranks over which a step's figures are averaged.
   [[nodiscard]] std::span<const RankStep> ranks_of(const StepDigest& step) const {
     return std::span(step.ranks).first(std::min(most_ranks, step.ranks.size()));
   }
@@ -81,7 +81,7 @@ RowValues collective_rows(const Measured& digest) {
   return out;
 }
 
-/// A module that a step does not run took no time in it.
+/// A module that does not run in a step takes no time in it: 0.
 void fill_up(RowValues& rows, const std::set<std::uint32_t>& steps) {
   for (auto& [key, values] : rows) {
     for (const std::uint32_t step : steps) values.try_emplace(step, 0);
@@ -111,8 +111,8 @@ RowValues module_rows(const store::Store& store, const Measured& digest) {
   return out;
 }
 
-/// Kernels on the streams of the ranks' GPUs, where those were recorded in the run; else those of their
-/// hosts. Of the steps in which any were: others had too little detail.
+/// Kernels on the GPU streams where these were recorded in the run, else on the hosts. Only steps that have
+/// any: the others were recorded at a lower level of detail.
 RowValues kernel_rows(const store::Store& store, const Measured& digest) {
   RowValues gpu, host;
   std::set<std::uint32_t> gpu_steps, host_steps;
@@ -156,7 +156,7 @@ std::string param_name(const store::Store& store, std::uint32_t param) {
   return param < params.size() ? params[param].name : fmt::format("parameter {}", param);
 }
 
-/// How long a parameter was whole on a rank, and how often it was gathered.
+/// Time for which a parameter was gathered on a rank, and its number of gathers.
 RowValues parameter_rows(const store::Store& store, const Measured& digest) {
   RowValues out;
   std::set<std::uint32_t> steps;
@@ -267,7 +267,7 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t mo
   if (by == CompareBy::memory) {
     out = by_memory(a, b);
   } else {
-    // Of runs of different lengths the latest steps that both have: intervals are of pairs of them.
+    // For runs of different length use the latest steps that both have: intervals are of pairs of steps.
     std::uint32_t until = UINT32_MAX;
     for (const Run* run : {&a, &b})
       if (run->digest != nullptr && !run->digest->steps().empty())
@@ -292,7 +292,7 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t mo
                                  by == CompareBy::kernel ? "kernels" : "params")
                    : note_of(by);
   }
-  // Of figures with the same unit the largest change first; times before the rest.
+  // Times before other units; within a unit the largest change first.
   std::ranges::stable_sort(out.rows, [](const ComparedRow& x, const ComparedRow& y) {
     if (x.unit != y.unit) return x.unit == "ms" || (y.unit != "ms" && x.unit > y.unit);
     return std::abs(x.change()) > std::abs(y.change());

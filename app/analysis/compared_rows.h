@@ -1,5 +1,5 @@
-// Where two runs differ: a row for each module, kernel, collective, parameter or rank, judged as a comparison
-// of the whole runs is, and memory by category. Definitions: metrics.md 2.9.
+// Differences of two runs: one row per module, kernel, collective, parameter or rank, with the statistics of
+// a comparison of runs, and memory by category. Definitions: metrics.md 2.9.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ enum class CompareBy : std::uint8_t { module, kernel, collective, parameter, ran
 
 struct ComparedRow {
   std::string name, figure, unit;
-  std::optional<double> a, b;  ///< medians over steps, of memory the peak's
+  std::optional<double> a, b;  ///< medians over steps; for memory, at the peak
   std::optional<ConfidenceInterval> interval;
   [[nodiscard]] bool differs() const noexcept { return interval && interval->excludes_zero(); }
   [[nodiscard]] double change() const noexcept { return b.value_or(0) - a.value_or(0); }
 };
-/// Largest change first. Of modules, kernels and parameters means over ranks; collectives are those of each
-/// run's lowest rank, their times means over the ranks that are in them.
+/// Rows, largest change first. Modules, kernels and parameters: means over ranks. Collectives: those of each
+/// run's lowest rank, with times averaged over the ranks of the collective.
 struct ComparedRows {
   std::vector<ComparedRow> rows;
-  /// Of each interval: so high that all of them together are right with 95 %. Of memory: none.
+  /// Of each interval: chosen so that all intervals together hold with 95 %. Unused for memory.
   double confidence = 0;
-  std::string note;  ///< what a row's figures are, and what was not recorded
+  std::string note;  ///< definition of the figures, and what was not recorded
 };
-/// Of the latest `most_steps` steps of each run, where its measured ones are more: the latest that both have,
-/// where the digests are given. Means are over the lowest `most_ranks` ranks.
+/// Compares the latest `most_steps` measured steps of each run; with digests, the latest steps that both runs
+/// have. Means are over the lowest `most_ranks` ranks.
 [[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by,
                                       std::size_t most_steps = SIZE_MAX, std::size_t most_ranks = SIZE_MAX);
 

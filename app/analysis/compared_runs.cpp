@@ -31,7 +31,7 @@ std::size_t fewest_steps(const std::vector<Run>& runs) {
 nlohmann::json flat_settings(const std::string& config_json) {
   const auto config = parse_foreign(config_json);
   if (!config.is_object()) return nlohmann::json(nlohmann::json::value_t::discarded);
-  // Of no keys flatten() makes one of an empty name.
+  // flatten() of an empty object would return an entry with an empty key.
   const nlohmann::json flat = config.empty() ? nlohmann::json::object() : config.flatten();
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [pointer, value] : flat.items()) {

@@ -1,4 +1,4 @@
-// What comparisons of two runs and of many have in common.
+// Shared by comparisons of two runs and of many.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace shardscope::analysis {
 
-/// What the figures of a side lack, in words: losses, what was not kept, problems. Empty: nothing.
+/// Why the figures of a side are incomplete: losses, deleted events, problems. Empty if they are complete.
 [[nodiscard]] std::vector<std::string> missing_in(const std::vector<Run>& runs);
 
-/// Measured steps of the run that has fewest: completed ones, without the first where there are more.
+/// Measured steps of the run with the fewest: completed steps, without the first if there are several.
 [[nodiscard]] std::size_t fewest_steps(const std::vector<Run>& runs);
 
-/// The keys of a configuration with dots ("zero_optimization.stage") and their values; discarded where the
-/// text is none.
+/// A configuration flattened to dotted keys ("zero_optimization.stage") and values; discarded if the text is
+/// not valid.
 [[nodiscard]] nlohmann::json flat_settings(const std::string& config_json);
 
 }  // namespace shardscope::analysis

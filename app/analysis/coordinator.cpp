@@ -46,14 +46,14 @@ std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::u
     micro_step.counts[counter] = {fields.count, fields.elems};
     micro_step.known.set(counter);
   });
-  // DeepSpeed itself counts only what happens: without one nothing happened, unless an event was dropped.
+  // DeepSpeed emits a counter only if it is not 0: a missing one is 0, unless events are missing.
   const bool may_lack = store.has_tables() && framework_of(store.tables()) == Framework::deepspeed &&
                         std::ranges::none_of(store.gaps(), [&](const store::Gap& gap) {
                           return gap.rank == rank && gap.begin_ns < end_ns && gap.end_ns >= begin_ns;
                         });
   FetchCounterSums sums;
   for (const auto& [number, micro_step] : micro_steps) {
-    if (!micro_step.known.all() && !may_lack) continue;  // an event was dropped: missing rather than too low
+    if (!micro_step.known.all() && !may_lack) continue;  // an event is missing: rather no figure than too low
     sums.add({1, micro_step.counts, micro_step.counts});
   }
   if (sums.micro_steps == 0) return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::u
 std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store, std::uint32_t rank,
                                                    std::int64_t at_ns) {
   constexpr int kGatesAhead =
-      4;  // the host's gates may be so far ahead of the stream whose time the counters have
+      4;  // gates that the host may be ahead of the stream that timestamps the counters
   constexpr int kTried = 2;
   auto gate = store.gate_before(rank, at_ns + 1, is_micro_step);
   for (int tried = 0; gate && tried < kTried; ++tried) {
@@ -99,7 +99,7 @@ TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::E
   if (fields.recorded_modules > 0) {
     result.recorded = fields.recorded_modules;
     result.cause = fields.cause;
-  } else {  // a program that does not know the length gives no cause either: the modules show it
+  } else {  // without the length the program reports no cause either: derive it from the modules
     result.cause = fields.expected_module == kNoId               ? InvalidationCause::trace_too_short
                    : fields.expected_module == fields.got_module ? InvalidationCause::params_differ
                                                                  : InvalidationCause::module_differs;

@@ -1,4 +1,4 @@
-// What stage 3's coordinator counted, and where it invalidated a trace. decision_text.h says why.
+// Counters and trace invalidations of stage 3's coordinator. decision_text.h words the reasons.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace shardscope::analysis {
 
-/// DeepSpeed's eight counters of one rank (plan::FetchCounter says what each counts, and in which unit). Only
-/// micro-steps of which all eight were recorded are in here.
+/// DeepSpeed's eight counters of one rank (plan::FetchCounter defines each, with its unit), over the
+/// micro-steps for which all eight were recorded.
 struct FetchCounterSums {
   std::uint64_t micro_steps = 0;
   plan::FetchCounts total{};  ///< over these
-  plan::FetchCounts last{};   ///< the last of these: what DeepSpeed logs of one iteration
+  plan::FetchCounts last{};   ///< of the last micro-step: what DeepSpeed logs for one iteration
   void add(const FetchCounterSums& later);
 };
-/// Sums of one rank's counters within [begin, end); nothing where none was recorded.
+/// Sums of one rank's counters within [begin, end); nullopt if none were recorded.
 [[nodiscard]] std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::uint32_t rank,
                                                              std::int64_t begin_ns, std::int64_t end_ns);
 
@@ -27,8 +27,8 @@ struct MicroStepCounters {
   std::uint32_t micro_step = 0;
   plan::FetchCounts counts{};
 };
-/// Counters of the micro-step that runs on a rank at `at_ns`, or where these are not recorded (they come at
-/// the end of its backward) of the one before; nothing where neither has all eight.
+/// Counters of the micro-step that a rank runs at `at_ns`, or of the previous one if these are not recorded
+/// (they are emitted at the end of its backward); nullopt if neither has all eight.
 [[nodiscard]] std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store,
                                                                  std::uint32_t rank, std::int64_t at_ns);
 
@@ -38,13 +38,13 @@ struct TraceInvalidation {
   std::int64_t at_ns = 0;
   plan::InvalidationCause cause{};
   std::uint32_t trace_step = 0;
-  std::uint32_t expected = instrumentation::kNoId;  ///< module; none: the trace was too short
+  std::uint32_t expected = instrumentation::kNoId;  ///< module; kNoId: the trace was too short
   std::uint32_t got = instrumentation::kNoId;
-  std::optional<std::int64_t> recorded;  ///< modules in the trace; nothing where the program does not know
+  std::optional<std::int64_t> recorded;  ///< modules in the trace; nullopt if the program does not report it
 };
 [[nodiscard]] TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event);
-/// The last one of a rank up to `at_ns`, of the micro-step that runs then or of the one before (the host is
-/// ahead of the streams); nothing where these have none.
+/// A rank's last invalidation up to `at_ns`, in the micro-step that runs then or in the previous one (the
+/// host is ahead of the streams); nullopt if there is none.
 [[nodiscard]] std::optional<TraceInvalidation> invalidation_before(const store::Store& store,
                                                                    std::uint32_t rank, std::int64_t at_ns);
 

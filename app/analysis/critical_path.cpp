@@ -9,7 +9,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// The stretch that holds the nanosecond before `t`.
+/// The stretch that contains the nanosecond before `t`.
 const Stretch& before(const std::vector<Stretch>& stretches, std::int64_t t) {
   const auto next =
       std::ranges::lower_bound(stretches, t, {}, [](const Stretch& one) { return one.at.begin; });
@@ -17,8 +17,8 @@ const Stretch& before(const std::vector<Stretch>& stretches, std::int64_t t) {
 }
 
 /// [Note: gathers that could begin earlier]
-/// Where the gather lane has nothing to do before a gather whose bytes are exposed, asking for it earlier
-/// hides it. Where the lane is never free the link is what bounds, and no order of gathers changes that.
+/// If the gather lane is idle before a gather with exposed transfer, an earlier gather would hide it. If the
+/// lane is never idle the link is the bottleneck, and no order of gathers helps.
 std::int64_t hideable_gathers(const RankActivity& rank, const Arrivals& arrivals,
                               const IntervalSet& exposed) {
   std::vector<Interval> gathers;
@@ -71,10 +71,10 @@ class Walk {
   Interval window_;
   Arrivals arrivals_;
   std::vector<std::vector<Stretch>> stretches_;
-  std::vector<PathPiece> pieces_;  ///< the last in time first
+  std::vector<PathPiece> pieces_;  ///< in reverse order of time
 };
 
-/// Of the collectives that a rank is in just before `t` the one that ends first: its end lets the rank go on.
+/// Of the collectives in flight on a rank just before `t` the one that ends first: it unblocks the rank.
 const Participation* Walk::in_flight(std::uint32_t rank, std::int64_t t) const {
   const Participation* found = nullptr;
   for (const Participation& one : ranks_[rank].collectives) {
@@ -85,7 +85,7 @@ const Participation* Walk::in_flight(std::uint32_t rank, std::int64_t t) const {
 
 std::vector<PathPiece> Walk::from(std::uint32_t rank) {
   std::int64_t t = window_.end;
-  std::size_t jumps = 0;  // at one time: clocks that disagree could send the walk round in a circle
+  std::size_t jumps = 0;  // at the same time: inconsistent clocks could make the walk cycle
   while (t > window_.begin) {
     const Stretch& here = before(stretches_[rank], t);
     const Participation* collective = here.comm ? in_flight(rank, t) : nullptr;
@@ -183,8 +183,8 @@ std::optional<CriticalPath> critical_path(std::span<const RankActivity> ranks) {
 DelayAttribution blame(std::span<const RankActivity> ranks) {
   DelayAttribution out;
   const Arrivals arrivals = arrivals_of(ranks);
-  std::map<std::uint32_t, Lateness> late;                                 // by index
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> pairs;  // by rank
+  std::map<std::uint32_t, Lateness> late;                                 // by index in `ranks`
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> pairs;  // by waiter and late rank
   for (std::uint32_t index = 0; index < ranks.size(); ++index) {
     const RankActivity& rank = ranks[index];
     const IntervalSet exposed = rank.comm.subtract(rank.compute);
@@ -206,7 +206,7 @@ DelayAttribution blame(std::span<const RankActivity> ranks) {
     std::vector<const Participation*> in_order;
     for (const Participation& one : rank.collectives) in_order.push_back(&one);
     std::ranges::sort(in_order, {}, [](const Participation* one) { return one->at.begin; });
-    // What two collectives share of the waiting is the first one's: one sweep over both lists.
+    // Waiting shared by two collectives counts for the first one: one sweep over both lists.
     const std::vector<Interval>& spans = waiting.intervals();
     std::int64_t taken_until = rank.window.begin;
     for (const Participation* one : in_order) {

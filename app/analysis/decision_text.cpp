@@ -25,27 +25,27 @@ std::string elements(std::int64_t count) {
   return elements_text(count) + (count == 1 ? " element" : " elements");
 }
 
-/// ": 48.1M of 50M elements"; without either number only the other, without both nothing.
+/// ": 48.1M of 50M elements"; with one number only that one, with none an empty text.
 std::string reached_of(Limit reached, Limit limit) {
   if (reached && limit) return ": " + elements_text(*reached) + " of " + elements(*limit);
   if (limit) return " of " + elements(*limit);
   return reached ? ": " + elements(*reached) : std::string();
 }
 
-/// " of 50M elements", " of 4 steps", or nothing.
+/// " of 50M elements", " of 4 steps", or empty.
 std::string of_elements(Limit limit) { return limit ? " of " + elements(*limit) : std::string(); }
 std::string of_steps(Limit steps) {
   return steps ? fmt::format(" of {} step{}", *steps, *steps == 1 ? "" : "s") : std::string();
 }
 
-/// "fc1.weight (16.4k elements)", or empty for an id that the tables lack.
+/// "fc1.weight (16.4k elements)"; empty for an id that is not in the tables.
 std::string param_and_size(const store::Store& store, std::uint32_t id) {
   if (!store.has_tables() || id >= store.tables().params.size()) return {};
   const auto& param = store.tables().params[id];
   return param.name + " (" + elements(param.elems) + ")";
 }
 
-/// The number that a stop was decided by (PrefetchStop), if it was decided by one.
+/// The number that decided a stop (PrefetchStop); nullopt if none did.
 Limit reached_by(PrefetchStop stop, std::int64_t prefetched_elems, std::int64_t available_elems) {
   if (stop == PrefetchStop::bucket_full) return prefetched_elems;
   if (stop == PrefetchStop::live_limit) return available_elems;

@@ -15,13 +15,13 @@ namespace {
 
 using ev::EventKind;
 
-/// The end of a step. Where it was lost with what follows it, the rank's last event before the loss is
-/// recorded as its end: then the latest end of the other ranks, or the begin of the rank's own next step
-/// where that is earlier. Up to there the rest is unrecorded.
+/// The end of a step. If it was lost, the store has the rank's last event before the loss as the end: use the
+/// latest end of the other ranks instead, or the begin of the rank's own next step if that is earlier. The
+/// time up to there counts as unrecorded.
 std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   const std::span<const store::StepRow> rows = store.steps();
-  // The step's row begins with the first rank's part: it is the last that begins by then, or one shortly
-  // before.
+  // A step's row begins when the first rank begins it: it is the last row with such a begin, or one of the
+  // rows just before.
   auto row = std::partition_point(rows.begin(), rows.end(),
                                   [&](const store::StepRow& r) { return r.begin_ns <= window.begin_ns; });
   while (row != rows.begin() && std::prev(row)->step != window.step) --row;
@@ -37,12 +37,12 @@ std::int64_t end_of(const store::Store& store, std::uint32_t rank, const StepWin
     if (span.kind == EventKind::step_begin && span.begin_ns > window.begin_ns)
       next_ns = std::min(next_ns, span.begin_ns);
   });
-  // Where that begins before the gap, this one's end was recorded: others only came later.
+  // The next step began before the gap: this step's end was recorded, and the other ranks ended later.
   if (next_ns < gap->begin_ns) return window.end_ns;
   return std::max(window.end_ns, std::min(end_ns, next_ns));
 }
 
-/// Every event of a step is there, or was lost on its way: none was deleted by the limits of the recording.
+/// Whether no event of the step was deleted by the limits of the recording; events may still be lost.
 bool was_kept(const store::Store& store, std::uint32_t step) {
   if (store.not_kept().events == 0) return true;
   const std::span<const store::StepRow> rows = store.steps();
@@ -90,7 +90,7 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
     if (pending_.digest.ranks.size() >= store.ranks().size()) complete_step(store);
     if (found == Found::out_of_time) break;
   }
-  // Sums over the whole run: not at every look at one that grows.
+  // Sums over the whole run: for a growing run only when steps were added.
   if (steps_.size() != before || until_ns == store::Store::kEnd) {
     count_trace_events(store);
     count_between_steps(store);
@@ -108,8 +108,8 @@ Digest::Found Digest::find_windows(const store::Store& store, std::int64_t until
       if (!window) return Found::no_step;
       windows[row.rank] = *window;
     }
-    // By number, not by count: after a loss a rank goes on with a later step, and the steps that it lacks are
-    // compared with none of its.
+    // Match steps by number, not by count: after a loss a rank continues with a later step, and must not be
+    // compared with a different step of the other ranks.
     const StepWindow latest =
         std::ranges::max_element(windows, {}, [](const auto& one) { return one.second.begin_ns; })->second;
     const std::size_t skipped = std::erase_if(windows, [&](const auto& one) {
@@ -123,7 +123,7 @@ Digest::Found Digest::find_windows(const store::Store& store, std::int64_t until
         taken_until_[rank] = std::max(window.end_ns, window.begin_ns + 1);
       pending_ = {};
     }
-    // Ranks that were taken of a step which a new rank lacks: what the next one holds is not added to them.
+    // A new rank lacks the step: discard the ranks already read for it, so that two steps are not mixed.
     const auto dropped = [&](const RankStep& rank) { return !windows.contains(rank.rank); };
     if (std::ranges::any_of(pending_.digest.ranks, dropped)) {
       Pending empty;
@@ -157,7 +157,7 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
   pending_.micro_batches.push_back(std::move(read.micro_batches));
   pending_.activities.push_back(std::move(read.activity));
   pending_.durations.add(read.collectives);
-  // By rank: the events of one may arrive late.
+  // Sorted by rank: the ranks may be read in any order.
   digest.ranks.insert(std::upper_bound(digest.ranks.begin(), digest.ranks.end(), rank,
                                        [](std::uint32_t r, const RankStep& one) { return r < one.rank; }),
                       read.step);
@@ -201,7 +201,7 @@ void Digest::complete_step(const store::Store& store) {
     const auto exposed = std::ranges::lower_bound(blamed.exposed, rank.rank, {}, &Exposure::rank);
     if (exposed != blamed.exposed.end() && exposed->rank == rank.rank) rank.exposed = *exposed;
   }
-  // The host fills buckets ahead of the device: what it lost of them lies up to a step before.
+  // The host fills buckets ahead of the device: events missing up to one step earlier matter as well.
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
   if (store.has_tables() &&
       recorded_in(store, lowest.rank, from_ns, lowest.end_ns).whole(ev::Detail::params)) {

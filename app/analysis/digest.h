@@ -1,5 +1,5 @@
-// What the metrics need of each completed step, taken once. A live view asks for a summary every second;
-// with a digest that costs what the new steps cost, not what the run holds.
+// Inputs of the metrics for each completed step, computed once. A live view asks for a summary every second;
+// with a digest its cost depends on the number of new steps, not on the length of the run.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,12 @@
 
 namespace shardscope::analysis {
 
-/// One operation within a step on the lowest rank.
+/// One operation in a step, on the lowest rank.
 struct OpTotals {
   std::uint64_t count = 0;
   std::int64_t bytes = 0, elems = 0;
-  double bus_bytes = 0;  ///< bytes times the bus factor of each one's group (metrics.md 2.3)
-  /// Sums over its instances: of the shortest transfer over ranks, of the mean duration with waiting.
+  double bus_bytes = 0;  ///< bytes times the bus factor of each collective's group (metrics.md 2.3)
+  /// Sums over its instances: the shortest transfer over ranks; the mean duration, waiting included.
   std::int64_t transfer_ns = 0;
   double waiting_ns = 0;
 };
@@ -33,45 +33,45 @@ struct StepDigest {
   std::uint32_t step = 0;
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
-  std::int64_t micro_steps = 0;   ///< recorded of the lowest rank; 0: none were
+  std::int64_t micro_steps = 0;   ///< recorded by the lowest rank; 0: none
   Prefetch prefetch;              ///< of all ranks
-  std::optional<PathTimes> path;  ///< where it is known what a rank computed
+  std::optional<PathTimes> path;  ///< if the computation of a rank was recorded
   PathTimes path_gains{};         ///< gains_without(); with `path` only
-  std::vector<Lateness> late;     ///< whom others waited for
-  /// Who waited for whom: of more pairs than kPairs those that waited longest.
+  std::vector<Lateness> late;     ///< ranks that others waited for
+  /// Waits by pair of ranks; with more than kPairs pairs, the longest.
   std::vector<WaitedFor> pairs;
   static constexpr std::size_t kPairs = 64;
-  bool pairs_whole = true;            ///< all of them
+  bool pairs_whole = true;            ///< whether `pairs` has all of them
   Unevenness uneven;                  ///< of its micro-steps
-  std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
-  /// Whether every rank recorded what prefetches are counted from.
+  std::optional<VolumeParts> volume;  ///< of the lowest rank, like `ops`; only if it lacks no event
+  /// Whether every rank recorded all events from which prefetches are counted.
   [[nodiscard]] bool prefetch_whole() const noexcept;
-  [[nodiscard]] bool lacks_events() const noexcept;  ///< of a rank some are missing
-  /// Elements one rank communicated; an all-reduce counts twice (reduce-scatter and all-gather).
+  [[nodiscard]] bool lacks_events() const noexcept;  ///< some rank's events are missing
+  /// Elements communicated by one rank; an all-reduce counts twice (reduce-scatter and all-gather).
   [[nodiscard]] double elements() const;
 };
 
 class Digest {
  public:
-  /// Takes the steps that every rank has completed and that were kept whole (kept.h) by `until_ns` since the
-  /// last call, rank by rank, until the time is up: at least one rank of a step, or one round of skipped
-  /// steps. The store must be the same run, and its time 0 where it was. True when all were taken.
+  /// Adds the steps since the last call that every rank completed by `until_ns` and that were kept whole
+  /// (kept.h), rank by rank, until `time` is spent: at least one rank of a step, or one round of skipped
+  /// steps. The store must be of the same run with the same time origin. True when none is left.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
-  /// Limits the steps kept of all ranks together, for a run without an end: beyond it the oldest quarter of
-  /// the steps is removed. Figures then cover the steps that are left.
+  /// Limits the steps kept, counted over all ranks: beyond it the oldest quarter of the steps is removed,
+  /// since a run may have no end. Figures then cover the remaining steps.
   void keep_at_most(std::size_t rank_steps) { most_rank_steps_ = rank_steps; }
   [[nodiscard]] std::size_t evicted_steps() const noexcept { return evicted_steps_; }  ///< steps
-  /// Checkpoints and evaluations of one rank that have ended.
+  /// Completed checkpoints and evaluations of one rank.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
   [[nodiscard]] Evaluations evaluations(std::uint32_t rank) const;
-  /// Index of the first step that is measured: the run's first step is warm-up (allocation, recording of the
-  /// trace) where there are at least two.
+  /// Index of the first measured step: the run's first step is warm-up (allocation, recording of the trace)
+  /// if there are at least two.
   [[nodiscard]] std::size_t first_measured() const noexcept {
     return steps_.size() > 1 && evicted_steps_ == 0 && from_first_step_ ? 1 : 0;
   }
-  /// The longest waits of computation for communication in the steps taken, longest first.
+  /// The longest waits of computation for communication in the digested steps, longest first.
   static constexpr std::size_t kLongestWaits = LongestWaits::kMost;
   using Wait = analysis::Wait;
   [[nodiscard]] const std::vector<Wait>& longest_waits() const noexcept { return longest_waits_.all(); }
@@ -84,42 +84,42 @@ class Digest {
   [[nodiscard]] const std::vector<LongPiece>& longest_pieces() const noexcept {
     return longest_pieces_.all();
   }
-  /// Trace modes and invalidations seen so far, over all ranks.
+  /// Counts of trace modes and invalidations so far, over all ranks.
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
   [[nodiscard]] std::uint64_t trace_invalidated() const noexcept { return trace_invalidated_; }
-  /// Evaluation's own trace, without what was invalidated; nothing where none was recorded or followed.
+  /// The fetch trace of evaluations, without invalidated ones; nullopt if none was recorded or followed.
   [[nodiscard]] std::optional<TraceCounts> eval_trace() const noexcept { return eval_trace_; }
 
  private:
-  /// The next step, while its ranks are taken one after the other: what a rank says of it is read once.
+  /// The next step, while ranks are added one after the other: the events of each rank are read once.
   struct Pending {
-    std::map<std::uint32_t, StepWindow> windows;  ///< by rank, of one step
+    std::map<std::uint32_t, StepWindow> windows;  ///< by rank, all of one step
     StepDigest digest;
     CollectiveTimes durations;
     std::vector<RankActivity> activities;
     LongestWaits waits;
-    std::vector<std::vector<MicroBatch>> micro_batches;  ///< of the ranks taken
+    std::vector<std::vector<MicroBatch>> micro_batches;  ///< of the ranks added
   };
-  /// The next step of a rank, if it has completed it by then.
+  /// The next step of a rank, if it ended by `until_ns`.
   [[nodiscard]] std::optional<StepWindow> next_step(const store::Store& store, std::uint32_t rank,
                                                     std::int64_t until_ns);
   enum class Found : std::uint8_t { step, no_step, out_of_time };
   using OutOfTime = std::function<bool()>;
-  /// Finds the next step that every rank has recorded: `no_step` where a rank is not there yet. Asks whether
-  /// it is out of time after each round in which steps that a rank lacks were skipped.
+  /// Finds the next step that every rank has recorded; Found::no_step if a rank has not reached it. Calls
+  /// `out_of_time` after each round of skipping steps that a rank lacks.
   Found find_windows(const store::Store& store, std::int64_t until_ns, const OutOfTime& out_of_time);
   void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window,
                  std::int64_t known_until_ns, const OutOfTime& out_of_time);
   void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);
   void count_between_steps(const store::Store& store);
-  std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step taken
+  std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step added
   std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
   std::map<std::uint32_t, Evaluations> evaluations_;   ///< by rank
   std::vector<StepDigest> steps_;
   std::size_t most_rank_steps_ = SIZE_MAX, evicted_steps_ = 0;
-  bool from_first_step_ = false;  ///< steps_ began with the run's first
+  bool from_first_step_ = false;  ///< steps_ began with the first step of the run
   Pending pending_;
   LongestWaits longest_waits_;
   Longest<LongPiece, &LongPiece::ns> longest_pieces_;
@@ -128,9 +128,9 @@ class Digest {
   std::optional<TraceCounts> eval_trace_;
 };
 
-/// Of all completed steps. A verb that says several things of a run makes it once and passes it on.
+/// A digest of all completed steps. Compute it once and pass it on.
 [[nodiscard]] Digest digest_of(const store::Store& store);
-/// The same figures as without the digest, of the steps that it has taken.
+/// The summary of the digested steps.
 [[nodiscard]] Summary summarize(const store::Store& store, const Digest& digest);
 [[nodiscard]] Summary summarize(const store::Store& store, const store::RecordingInfo& info,
                                 const Digest& digest);

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 namespace ev = shardscope::instrumentation;
 
-/// "collective all_gather": the begin kind without its ending, and its code where that has a name.
+/// "collective all_gather": the kind without its suffix, and the name of its code if it has one.
 std::string name_of_spans(ev::EventKind kind, std::uint8_t code) {
   std::string name = ev::name_of(kind);
   if (const std::size_t end = name.rfind("_begin"); end != std::string::npos) name.resize(end);
@@ -28,7 +28,7 @@ std::string name_of_spans(ev::EventKind kind, std::uint8_t code) {
   return code == 0 ? name : fmt::format("{} {}", name, code);
 }
 
-/// By name, of those that more than one rank has.
+/// By name, for names that more than one rank has.
 std::map<std::string, Distribution::Rank> longest_of(
     const std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch>& of_ranks) {
   std::map<std::string, Distribution::Rank> out;
@@ -43,14 +43,14 @@ std::map<std::string, Distribution::Rank> longest_of(
   return out;
 }
 
-/// About, to order by.
+/// Approximate total time, for sorting.
 double in_all(const Distribution& one) { return one.p50_ms * static_cast<double>(one.count); }
 
 }  // namespace
 
 std::optional<Distributions> distributions(const store::Store& store, const store::RecordingInfo& info) {
   if (!info.limits.limited()) return std::nullopt;
-  // Of all ranks: distributions add up.
+  // Distributions of ranks are mergeable.
   std::map<std::pair<std::string, std::string>, store::QuantileSketch> sums;
   std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch> of_ranks;
   for (const auto& [key, sketch] : info.distributions) {

@@ -13,7 +13,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// Dense peaks of 16-bit matrix products, 10^12 operations per second (metrics.md 2.12).
+/// Dense peak rates of 16-bit matrix products, 10^12 operations per second (metrics.md 2.12).
 std::optional<double> peak_of(const instrumentation::RunTables& tables) {
   const std::string& type = tables.params.empty() ? std::string() : tables.params.front().dtype;
   if (type != "bf16" && type != "f16" && type != "fp16") return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables
                                         std::optional<double> tokens_per_s) {
   std::int64_t trained = 0, frozen = 0;
   for (const instrumentation::ParamInfo& param : tables.params) {
-    if (is_looked_up(tables, param)) continue;  // a row is read, nothing is multiplied
+    if (is_looked_up(tables, param)) continue;  // an embedding: a lookup without a multiplication
     (param.frozen ? frozen : trained) += param.elems;
   }
   if (trained + frozen == 0) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables
   if (frozen > 0) out.formula += fmt::format(" + 4 x {} frozen ones", elements_text(frozen));
   out.formula += "; products of attention scores and recomputation not counted";
   if (!tokens_per_s || tables.world == 0) return out;
-  // Tokens of a step are those of one copy of the model: our groups read the same.
+  // Tokens of a step are those of one copy of the model: the ranks of a copy read the same data.
   const std::uint32_t ranks = framework_of(tables) == Framework::zero ? copy_size(tables) : tables.world;
   out.tflops_per_rank = out.flop_per_token * *tokens_per_s * 1e-12 / ranks;
   out.peak_tflops = peak_of(tables);

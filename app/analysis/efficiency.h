@@ -1,4 +1,4 @@
-// Arithmetic of a token and what part of the hardware's peak the run reached. Definitions: metrics.md 2.12.
+// Floating-point operations per token, and the fraction of the hardware's peak reached. metrics.md 2.12.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace shardscope::analysis {
 
-/// Efficiency at `tokens_per_s` of all ranks (nothing: unknown). Nothing without parameters.
+/// Efficiency at `tokens_per_s` over all ranks (nullopt: unknown). nullopt without parameters.
 [[nodiscard]] std::optional<Efficiency> efficiency_of(const instrumentation::RunTables& tables,
                                                       std::optional<double> tokens_per_s);
 
-/// "106 TFLOP/s a rank, 34.1 % of 312 TFLOP/s (MFU)"; empty where the rate is not known.
+/// "106 TFLOP/s a rank, 34.1 % of 312 TFLOP/s (MFU)"; empty if the rate is unknown.
 [[nodiscard]] std::string rate_text(const Efficiency& efficiency);
 /// "a token takes 7.64e+08 FLOP: 6 x ...".
 [[nodiscard]] std::string flop_text(const Efficiency& efficiency);

@@ -14,11 +14,11 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr double kHourNs = 3600e9, kNsPerMs = 1e6;
-/// On either side of a stretch: with it five, of which two may be stops.
+/// On each side of a stretch: a median of five tolerates two stops.
 constexpr std::size_t kNeighbours = 2;
-/// A stretch this many standard deviations off its neighbours was a stop, if it is 1 % off at least.
+/// A stretch this many standard deviations from its neighbours, and at least 1 %, is a stop.
 constexpr double kStop = 3, kLeastStop = 0.01;
-/// Beyond it a series says next to nothing: nearly all of its stretches are one.
+/// Upper bound: a more correlated series contains almost no information.
 constexpr double kMostAlike = 0.98;
 
 double hours(std::int64_t ns) { return static_cast<double>(ns) / kHourNs; }
@@ -34,7 +34,7 @@ std::vector<double> without_stops(const std::vector<double>& values) {
     off.push_back(std::abs(values[i] - middle.back()));
   }
   if (values.empty()) return {};
-  // The median of normal deviations is 1 / 1.4826 of their standard deviation.
+  // The median absolute deviation of a normal distribution is its standard deviation / 1.4826.
   const double most = std::max(kStop * 1.4826 * quantile(off, 0.5), kLeastStop);
   std::vector<double> out;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -62,7 +62,7 @@ std::vector<ExcessSeries> excess_series(std::span<const store::OwnTimeRow> times
     const auto begin = std::ranges::lower_bound(steps, first, {}, &store::StepRow::step);
     auto last = std::ranges::upper_bound(steps, rows.front()->last_step, {}, &store::StepRow::step);
     while (last != begin && std::prev(last)->end_ns == store::kOpen) --last;
-    if (last == begin) continue;  // no step of it is known to have ended
+    if (last == begin) continue;  // no step of it has a recorded end
     leave_out_short(rows);
     std::vector<double> own;
     for (const store::OwnTimeRow* row : rows)
@@ -108,7 +108,7 @@ Scatter scatter_of(std::span<const double> residuals) {
     if (i > 0) products += off * (residuals[i - 1] - mean);
   }
   if (squares <= 0) return {};
-  // The estimate is too small by (1 + 3 r) / n on the average (Kendall 1954).
+  // The estimate is too small by (1 + 3 r) / n on average (Kendall 1954).
   const double alike = (products / squares + 1 / count) / (1 - 3 / count);
   return {.deviation = std::sqrt(squares / (count - 1)), .neighbours = std::clamp(alike, 0.0, kMostAlike)};
 }

@@ -1,4 +1,4 @@
-// The table of all findings: what each is called and where its evidence is shown.
+// The table of all findings: their ids and the panels that show their evidence.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// `findings --json`: the fields of metrics.md section 3. What is not known is null.
+// `findings --json`: the fields of metrics.md section 3. Unknown values are null.
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"

@@ -10,8 +10,8 @@
 namespace shardscope::analysis {
 namespace {
 
-/// Members of the group that `open` of `rank` lacks: those that surely never issued it or issued something
-/// else; where there is none, those whose dumps do not say, as they are not here or hold nothing of it.
+/// Members that `open` of `rank` waits for: those that certainly never issued it or issued something else; if
+/// there are none, those for which the dumps do not tell (no dump, or no operation of the group).
 std::vector<std::uint32_t> lacking(const FlightGroupLanes& group, const std::vector<FlightProgress>& progress,
                                    std::uint32_t rank, const FlightEntry& open, const FlightTexts& texts) {
   std::vector<std::uint32_t> surely, maybe;
@@ -46,8 +46,8 @@ std::vector<std::uint32_t> lacking(const FlightGroupLanes& group, const std::vec
   return surely.empty() ? maybe : surely;
 }
 
-/// The ranks that most others wait for; of these the ones that wait for no rank themselves. None where all of
-/// them do: then they wait for one another.
+/// Of the ranks that others wait for, those that wait for no rank themselves; if all of them wait, those that
+/// most ranks wait for.
 std::vector<std::uint32_t> most_waited_for(const std::vector<FlightRankState>& ranks) {
   std::map<std::uint32_t, std::size_t> count;
   for (const FlightRankState& one : ranks) {
@@ -67,7 +67,7 @@ std::vector<std::uint32_t> most_waited_for(const std::vector<FlightRankState>& r
   for (const auto& [rank, times] : count) {
     if (times == most) out.push_back(rank);
   }
-  // Where most are waited for equally often, none of them is the cause.
+  // If most of them are waited for equally often, none of them stands out as the cause.
   return out.size() * 2 <= count.size() ? out : std::vector<std::uint32_t>();
 }
 
@@ -104,7 +104,7 @@ FlightComparison compare_flights(const std::vector<FlightDump>& dumps, const Fli
       if (lane.dump == nullptr) absent.insert(lane.rank);
     }
     state.difference = collective_difference(group, state.ranks, texts);
-    // What waits for a rank that waits for a message follows from the message.
+    // Waits for a rank that itself waits for a message are a consequence of the message.
     using What = FlightDifference::What;
     if (!state.difference || state.difference->what == What::missing ||
         state.difference->what == What::unfinished) {

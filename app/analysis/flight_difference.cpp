@@ -14,31 +14,31 @@ namespace {
 
 using What = FlightDifference::What;
 
-// ---- one sequence on all ranks
+// ---- one sequence number on all ranks
 
 bool is_any_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Whether each rank may give its own sizes, which must agree in sum.
+/// Whether ranks may pass different sizes, of which only the sums must match.
 bool is_uneven(std::string_view name) {
   constexpr std::array<std::string_view, 3> kUneven = {"all_to_all", "all_to_all_single",
                                                        "all_to_all_v_single"};
   return is_any_of(name, kUneven);
 }
 
-/// Of gathers and reductions with sizes for each rank nothing is known that must agree.
+/// Gathers and reductions with sizes per rank have no sizes that must match.
 bool is_ragged(std::string_view name) { return is_uneven(name) || name.ends_with("_v"); }
 
-// Only the root of a scatter has inputs, of a gather outputs; of a broadcast and a scatter what others pass
-// as input is not looked at.
+// Only the root of a scatter has inputs, and only that of a gather outputs; inputs of the other ranks are
+// ignored by broadcast and scatter.
 bool compares_inputs(std::string_view name) { return name != "scatter"; }
 bool compares_outputs(std::string_view name) { return name != "gather"; }
 bool compares_input_types(std::string_view name) { return name != "scatter" && name != "broadcast"; }
 
 using Signature = std::vector<std::uint64_t>;
 
-/// What must be the same on every rank, of one kind of difference.
+/// The fields that must be equal on every rank, for one kind of difference.
 Signature signature_of(FlightParts parts, What what, const FlightTexts& texts) {
   Signature out;
   for (const FlightEntry* one : parts) {
@@ -56,7 +56,7 @@ Signature signature_of(FlightParts parts, What what, const FlightTexts& texts) {
   return out;
 }
 
-/// Types of no tensor differ from none.
+/// Without a tensor there is no type to compare.
 bool differs(const Signature& a, const Signature& b, What what) {
   if (what != What::type) return a != b;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -70,7 +70,7 @@ struct Issued {
   FlightParts parts;
 };
 
-/// The first part in which any two of them differ; the number of parts of the shortest where none does.
+/// The first part in which any two of them differ; the smallest number of parts if none does.
 std::size_t first_unlike(const std::vector<Issued>& sides, What what, const FlightTexts& texts) {
   std::size_t shortest = SIZE_MAX;
   for (const Issued& side : sides) shortest = std::min(shortest, side.parts.size());
@@ -83,7 +83,7 @@ std::size_t first_unlike(const std::vector<Issued>& sides, What what, const Flig
   return shortest;
 }
 
-/// The sides by what they issued; nothing: all alike.
+/// Groups the ranks by what they issued; nullopt if all issued the same.
 std::optional<FlightDifference> unlike(const std::vector<Issued>& issued, What what,
                                        const FlightTexts& texts) {
   std::vector<Issued> firsts;  // of each side
@@ -114,7 +114,7 @@ std::optional<FlightDifference> unlike(const std::vector<Issued>& issued, What w
   return out;
 }
 
-/// Where each rank sends and receives sizes of its own the sums over all ranks must agree.
+/// Ranks may pass different sizes to these operations, but the sums over all ranks must match.
 std::string unequal_sums(const std::vector<Issued>& issued, const FlightTexts& texts) {
   std::int64_t in = 0, out = 0;
   for (const Issued& one : issued) {
@@ -147,10 +147,10 @@ std::optional<FlightDifference> difference_at(const FlightGroupLanes& group, std
   return out;
 }
 
-// ---- a group's sequences
+// ---- the sequence numbers of a group
 
-/// The first sequence that some members surely never issued and others did; entries of the others may be
-/// gone.
+/// The first sequence number that some members certainly never issued while others did; the entries of the
+/// others may have been overwritten.
 std::optional<FlightDifference> missing_in(const FlightGroupLanes& group,
                                            const std::vector<FlightProgress>& ranks) {
   FlightDifference out;
@@ -160,7 +160,7 @@ std::optional<FlightDifference> missing_in(const FlightGroupLanes& group,
     if (one.issued) most = std::max(most.value_or(0), *one.issued);
     if (one.first) earliest = std::min(earliest.value_or(INT64_MAX), *one.first);
   }
-  // A rank that never issued any lacks the first of all.
+  // A rank that issued nothing lacks the first one.
   const auto next_of = [&](const FlightProgress& one) {
     return one.issued ? *one.issued + 1 : earliest.value_or(0);
   };
@@ -185,7 +185,7 @@ std::optional<FlightDifference> missing_in(const FlightGroupLanes& group,
   return out;
 }
 
-/// The oldest that all issued alike and that has not completed on every rank.
+/// The oldest operation that all issued alike and that is not completed on every rank.
 std::optional<FlightDifference> unfinished_in(const FlightGroupLanes& group) {
   FlightDifference out;
   out.what = What::unfinished;
@@ -219,8 +219,8 @@ std::optional<FlightDifference> collective_difference(const FlightGroupLanes& gr
     if (one.first) from = std::max(from, *one.first);
     if (one.issued) to = std::max(to, *one.issued);
   }
-  // Sequences that some ranks no longer hold are compared among those that do: beyond the largest first
-  // sequence only ranks that are behind lack one.
+  // Compare from the largest first sequence number on: earlier ones were overwritten on some ranks, later
+  // ones are missing only on ranks that are behind.
   std::vector<std::int64_t> sequences;
   for (const FlightLane& lane : group.lanes) {
     for (const FlightEntry* one : lane.collectives) {
@@ -233,7 +233,7 @@ std::optional<FlightDifference> collective_difference(const FlightGroupLanes& gr
   for (const std::int64_t sequence : sequences) {
     if (missing && sequence > missing->sequence) break;
     if (auto found = difference_at(group, sequence, texts)) {
-      // Those that never entered it are a side of their own.
+      // Ranks that never issued it are a side of their own.
       if (missing && missing->sequence == sequence) found->sides.push_back(missing->sides.back());
       return found;
     }

@@ -9,7 +9,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// A process group by its name and its ranks: groups made by splitting one have their name in common.
+/// A process group by name and ranks: groups made by splitting one share its name.
 using FlightGroupKey = std::pair<std::string, std::vector<std::uint32_t>>;
 
 FlightGroupKey key_of(const FlightDump& dump, const std::string& name) {
@@ -17,8 +17,8 @@ FlightGroupKey key_of(const FlightDump& dump, const std::string& name) {
   return {name, known == dump.groups.end() ? std::vector<std::uint32_t>() : known->second.ranks};
 }
 
-/// Every record from its first on: a buffer that has wrapped begins late, and where completed operations are
-/// left out (TORCH_INCLUDE_ONLY_ACTIVE) numbers are missing in between.
+/// Whether it has every record since its first: a buffer that has wrapped starts late, and without completed
+/// operations (TORCH_INCLUDE_ONLY_ACTIVE) numbers are missing in between.
 bool is_gapless(const FlightDump& dump) {
   return !dump.entries.empty() && dump.entries.back().record - dump.entries.front().record + 1 ==
                                       static_cast<std::int64_t>(dump.entries.size());
@@ -39,7 +39,7 @@ const FlightLane* FlightGroupLanes::of(std::uint32_t rank) const {
 }
 
 std::vector<FlightGroupLanes> flight_groups(const std::vector<FlightDump>& dumps, const FlightTexts& texts) {
-  // Each dump's part first: where no ranks are recorded, the members are those that have operations.
+  // First each dump's part: if no ranks are recorded, the members are those with operations.
   struct Part {
     const FlightDump* dump = nullptr;
     std::vector<const FlightEntry*> entries;
@@ -58,8 +58,8 @@ std::vector<FlightGroupLanes> flight_groups(const std::vector<FlightDump>& dumps
     FlightGroupLanes& group = out.emplace_back();
     group.name = key.first;
     std::vector<std::uint32_t> members = key.second;
-    // Where no ranks are recorded: of the default group all ranks, as far as is known; of others those that
-    // have operations.
+    // If no ranks are recorded: for the default group all ranks up to the highest dump, for others the ranks
+    // with operations.
     group.description = texts.text_of(of.front().entries.front()->description);
     if (members.empty() && group.description == "default_pg") {
       for (std::uint32_t rank = 0; rank <= dumps.back().rank; ++rank) members.push_back(rank);
@@ -74,7 +74,7 @@ std::vector<FlightGroupLanes> flight_groups(const std::vector<FlightDump>& dumps
     }
     for (const Part& part : of) {
       const auto lane = std::ranges::lower_bound(group.lanes, part.dump->rank, {}, &FlightLane::rank);
-      // A rank that issued in a group whose ranks, by its own dump, it is not of.
+      // The rank used a group that does not contain it according to its own dump.
       if (lane == group.lanes.end() || lane->rank != part.dump->rank) continue;
       for (const FlightEntry* entry : part.entries)
         (entry->point_to_point ? lane->point_to_point : lane->collectives).push_back(entry);
@@ -102,7 +102,7 @@ FlightProgress flight_progress(const FlightLane& lane) {
 }
 
 std::optional<FlightPeers> flight_peers(const FlightEntry& entry, const FlightTexts& texts) {
-  // "send 0->1", "recv 1<-0", and "recv 1<-?" of any source
+  // "send 0->1", "recv 1<-0", or "recv 1<-?" for any source
   std::string_view rest = texts.text_of(entry.name);
   FlightPeers out;
   out.is_send = rest.starts_with("send ");
@@ -145,13 +145,13 @@ std::optional<FlightDifference> pair_difference(const FlightGroupLanes& group, c
     if (known.created_ns >= earliest) return;
     earliest = known.created_ns;
     out = FlightDifference{what, known.sequence, true, {{{from.rank}, send}, {{to.rank}, receive}}, {}};
-    if (send == nullptr) std::swap(out->sides[0], out->sides[1]);  // missing last
+    if (send == nullptr) std::swap(out->sides[0], out->sides[1]);  // the missing side last
   };
   for (const auto& [ends, pair] : pairs) {
     const FlightLane &from = group.lanes[ends.first], &to = group.lanes[ends.second];
     if (from.dump == nullptr || to.dump == nullptr) continue;
-    // By place from the begin of the run; where a buffer does not reach back to it, only what is open on one
-    // end alone is known.
+    // Messages are matched by position since the start of the run; if a buffer does not reach back that far,
+    // only operations open on one end alone can be judged.
     const bool whole = flight_progress(from).whole && from.dump->from_the_begin() &&
                        flight_progress(to).whole && to.dump->from_the_begin();
     const auto is_open = [](const FlightEntry* one) { return one->is_open(); };
@@ -169,7 +169,7 @@ std::optional<FlightDifference> pair_difference(const FlightGroupLanes& group, c
       const FlightEntry* receive = i < pair.receives.size() ? pair.receives[i] : nullptr;
       if (send == nullptr || receive == nullptr) {
         const FlightEntry* one = send != nullptr ? send : receive;
-        if (!one->is_open()) continue;  // a small message is sent before it is received
+        if (!one->is_open()) continue;  // a small message can be sent before it is received
         take(FlightDifference::What::missing, from, send, to, receive);
       } else if (texts.sizes_of(send->input_sizes).elems != texts.sizes_of(receive->output_sizes).elems) {
         take(FlightDifference::What::sizes, from, send, to, receive);

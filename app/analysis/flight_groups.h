@@ -1,4 +1,4 @@
-// The operations of dumps of PyTorch's Flight Recorder, by process group and rank.
+// The operations in dumps of PyTorch's Flight Recorder, by process group and rank.
 #pragma once
 
 #include <cstdint>
@@ -12,46 +12,46 @@
 
 namespace shardscope::analysis {
 
-/// Entries of one sequence: several where they are coalesced.
+/// Entries with one sequence number: several if they are coalesced.
 using FlightParts = std::span<const FlightEntry* const>;
 
-/// What one rank issued in one group.
+/// The operations of one rank in one group.
 struct FlightLane {
   std::uint32_t rank = 0;
-  const FlightDump* dump = nullptr;                ///< null: there is none
-  std::vector<const FlightEntry*> collectives;     ///< by sequence
-  std::vector<const FlightEntry*> point_to_point;  ///< as issued
+  const FlightDump* dump = nullptr;                ///< null: no dump
+  std::vector<const FlightEntry*> collectives;     ///< by sequence number
+  std::vector<const FlightEntry*> point_to_point;  ///< in order of issue
 
   [[nodiscard]] FlightParts at(std::int64_t sequence) const;
 };
 
 struct FlightGroupLanes {
   std::string name, description;
-  std::vector<FlightLane> lanes;  ///< a member each, ascending by rank
+  std::vector<FlightLane> lanes;  ///< one per member, ascending by rank
 
-  /// Null: no member.
+  /// Null if `rank` is not a member.
   [[nodiscard]] const FlightLane* of(std::uint32_t rank) const;
 };
 
-/// Lanes of the groups that any dump has an operation of; by name.
+/// Lanes of the groups with an operation in any dump; by name.
 [[nodiscard]] std::vector<FlightGroupLanes> flight_groups(const std::vector<FlightDump>& dumps,
                                                           const FlightTexts& texts);
 [[nodiscard]] FlightProgress flight_progress(const FlightLane& lane);
 
-/// The first difference among what the members issued as collectives.
+/// The first difference between the collectives of the members.
 [[nodiscard]] std::optional<FlightDifference> collective_difference(const FlightGroupLanes& group,
                                                                     const std::vector<FlightProgress>& ranks,
                                                                     const FlightTexts& texts);
-/// Whether two ranks issued the same at a sequence, by what must be the same.
+/// Whether two ranks issued matching operations, by the fields that must be equal.
 [[nodiscard]] bool issued_alike(FlightParts a, FlightParts b, const FlightTexts& texts);
 
-/// The two ends of a send or receive by place in the group; nothing of another operation or of any source.
+/// Sender and receiver of a message, as indices in the group; nullopt for collectives and "any source".
 struct FlightPeers {
   bool is_send = false;
   std::size_t from = 0, to = 0;
 };
 [[nodiscard]] std::optional<FlightPeers> flight_peers(const FlightEntry& entry, const FlightTexts& texts);
-/// The first send without its receive, or receive without its send, or pair of other sizes or types.
+/// The first send without a receive, receive without a send, or pair with different sizes or types.
 [[nodiscard]] std::optional<FlightDifference> pair_difference(const FlightGroupLanes& group,
                                                               const FlightTexts& texts);
 

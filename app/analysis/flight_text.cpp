@@ -1,4 +1,4 @@
-// What dumps of PyTorch's Flight Recorder say, in words and for programs.
+// The comparison of Flight Recorder dumps, as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class Words {
     return fmt::format("{} #{}", texts_.text_of(entry.name), entry.sequence);
   }
 
-  /// "[4] Float", "[4] Float to [8] Float"; empty of what has no tensors.
+  /// "[4] Float", "[4] Float to [8] Float"; empty without tensors.
   [[nodiscard]] std::string tensors(const FlightEntry& entry) const {
     const auto side = [&](FlightTexts::Id sizes, FlightTexts::Id types) {
       const std::string text = sizes_text(texts_.sizes_of(sizes));
@@ -66,7 +66,7 @@ class Words {
     return out.empty() ? in : in + " to " + out;
   }
 
-  /// "train.py:31 in step"; empty where no stack was recorded.
+  /// "train.py:31 in step"; empty if no stack was recorded.
   [[nodiscard]] std::string place(const FlightEntry& entry) const {
     const FlightFrame* frame = users_frame(texts_.frames_of(entry.frames));
     return frame == nullptr ? "" : fmt::format("{}:{} in {}", frame->file, frame->line, frame->function);
@@ -129,7 +129,7 @@ class Words {
     return "";
   }
 
-  /// What a rank issued last in a group, after `before`; `none` where its dump has nothing of it.
+  /// The last operation of a rank in a group, after the text `before`; `none` if its dump has none.
   [[nodiscard]] std::string last_in(const FlightGroupState& group, std::uint32_t rank, const char* before,
                                     const char* none) const {
     const auto progress = std::ranges::find(group.ranks, rank, &FlightProgress::rank);
@@ -137,7 +137,7 @@ class Words {
                                                                       : before + whole(*progress->last);
   }
 
-  /// The first rank that waits for one of `culprits`; null: none does.
+  /// The first rank that waits for one of `culprits`; null if there is none.
   [[nodiscard]] const FlightRankState* first_waiting() const {
     const auto found = std::ranges::find_if(of_.ranks, [&](const FlightRankState& one) {
       return std::ranges::find_first_of(one.waits_for, of_.culprits) != one.waits_for.end();
@@ -165,7 +165,7 @@ class Words {
     return out;
   }
 
-  /// What a rank that `first` or another waits for did instead.
+  /// What the waited-for `rank` did instead.
   [[nodiscard]] std::string instead(std::uint32_t rank, const FlightRankState& first) const {
     const auto state = std::ranges::find(of_.ranks, rank, &FlightRankState::rank);
     if (state == of_.ranks.end())
@@ -185,7 +185,7 @@ class Words {
     }
     if (state->open != nullptr) return out + "stands in " + open_of(*state) + ".";
     out += "stands in no operation that was recorded";
-    // Named already where the last of the group is the last of all.
+    // Already named if the last one in the group is the last of all.
     const bool named = state->last == nullptr || out.find(whole(*state->last)) != std::string::npos;
     return out + (named ? "." : "; its last of all is " + whole(*state->last) + ".");
   }
@@ -202,8 +202,8 @@ class Words {
                        these_ranks(of_.without_dump), of_.without_dump.size() == 1 ? "has" : "have");
     const bool is_plain = chief == nullptr || chief->difference->what == What::missing ||
                           chief->difference->what == What::unfinished;
-    // What ranks did differently is the cause, and comes before who waits for it elsewhere. That a rank
-    // never came is said by who waits for whom.
+    // A different operation is the cause, so it precedes the waits elsewhere. A missing operation is
+    // described by the waits.
     const bool same = chief != nullptr && first != nullptr && first->group < of_.groups.size() &&
                       &of_.groups[first->group] == chief &&
                       first->open->point_to_point == chief->difference->point_to_point &&
@@ -216,7 +216,7 @@ class Words {
     return out;
   }
 
-  /// Of several groups that differ the one with the plainest difference, and of these the earliest.
+  /// Of the groups with a difference the one with the clearest, and of these the earliest.
   [[nodiscard]] const FlightGroupState* chief_group() const {
     const auto rank_of = [](const FlightGroupState& group) {
       const What what = group.difference->what;

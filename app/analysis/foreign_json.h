@@ -1,5 +1,4 @@
-// JSON whose texts came from elsewhere: names and hosts that a runtime sent, configurations out of
-// recordings.
+// JSON with untrusted text: names and hosts received from a runtime, configurations read from recordings.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,13 +6,13 @@
 
 namespace shardscope::analysis {
 
-/// As text; bytes that are not UTF-8 become U+FFFD, where dump() alone would throw.
+/// Serializes; bytes that are not UTF-8 become U+FFFD, where dump() alone would throw.
 [[nodiscard]] inline std::string to_text(const nlohmann::json& json, int indent = -1) {
   return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Reads `text`. Discarded (is_discarded()) if it is not JSON, or nested deeper than any configuration is:
-/// what walks a value does so by recursion.
+/// Parses `text`. Discarded (is_discarded()) if it is not JSON, or nested deeper than any configuration:
+/// visitors are recursive.
 [[nodiscard]] inline nlohmann::json parse_foreign(const std::string& text) {
   constexpr int kDeepest = 64;
   bool too_deep = false;

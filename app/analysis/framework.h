@@ -1,5 +1,5 @@
-// Which framework trained, as far as figures and advice depend on it: other frameworks have no ZeRO stage, no
-// DeepSpeed configuration and no fetch trace.
+// The training framework, where figures and advice depend on it: other frameworks have no ZeRO stage,
+// DeepSpeed configuration or fetch trace.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ using store::Framework;
 using store::framework_of;
 using store::has_times_of_host;
 
-/// Whether parameters are fetched by a trace that the coordinator records: FSDP goes by the order of its
+/// Whether parameters are fetched along a trace that the coordinator records: FSDP uses the order of its
 /// groups.
 [[nodiscard]] inline bool has_fetch_trace(Framework framework) {
   return framework == Framework::zero || framework == Framework::deepspeed;
 }
 
-/// Bytes of an element of each model state. Optimizers of PyTorch itself keep their states in the type of
-/// what they step, which is the parameters' where there are no master weights; a ZeRO optimizer has fp32
-/// ones.
+/// Bytes per element of each model state. PyTorch's optimizers keep their states in the type of the weights
+/// they update, which is that of the parameters where there are no master weights; a ZeRO optimizer has fp32
+/// states.
 [[nodiscard]] inline plan::StateBytes state_bytes_of(const instrumentation::RunTables& tables) {
   const Framework framework = framework_of(tables);
   const bool torch = framework != Framework::zero && framework != Framework::deepspeed;
@@ -31,7 +31,7 @@ using store::has_times_of_host;
   return {tables.param_bytes, tables.grad_bytes, tables.master_bytes, moment, moment};
 }
 
-/// How it splits the training: "ZeRO-3", "FSDP2", "DDP", "Megatron-Core", "Colossal-AI ZeRO-2".
+/// The name of the partitioning: "ZeRO-3", "FSDP2", "DDP", "Megatron-Core", "Colossal-AI ZeRO-2".
 [[nodiscard]] inline std::string partitioning_name(Framework framework, std::int32_t stage) {
   switch (framework) {
     case Framework::fsdp2:
@@ -42,7 +42,7 @@ using store::has_times_of_host;
       return "FSDP1";
     case Framework::megatron:
       return stage == 0 ? "Megatron-Core" : "Megatron-Core, distributed optimizer";
-    case Framework::colossalai:  // its own words for what it shards
+    case Framework::colossalai:  // Colossal-AI's name for what it shards
       return "Colossal-AI ZeRO-" + std::to_string(stage);
     case Framework::zero:
     case Framework::deepspeed:

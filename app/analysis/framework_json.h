@@ -1,4 +1,4 @@
-// Which framework was watched and what it does not show, as `info --json` and `summary --json` say it.
+// The framework and what it does not record, as in `info --json` and `summary --json`.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace shardscope::analysis {
   return out;
 }
 
-/// Adds `framework`, `records` (null: the program did not say) and `not_recorded` to a run's object.
+/// Adds `framework`, `records` (null: not reported) and `not_recorded` to the JSON object of a run.
 inline void add_framework(nlohmann::json& run, const std::string& framework, std::uint64_t records,
                           const std::vector<instrumentation::NotRecorded>& not_recorded) {
   run["framework"] = framework.empty() ? nlohmann::json(nullptr) : nlohmann::json(framework);
@@ -30,7 +30,7 @@ inline void add_framework(nlohmann::json& run, const std::string& framework, std
     run["not_recorded"].push_back({{"what", capability_names(lack.what)}, {"why", lack.why}});
 }
 
-/// For people: "modules, prefetches: compiled with DeepCompile".
+/// As text: "modules, prefetches: compiled with DeepCompile".
 [[nodiscard]] inline std::string lack_text(const instrumentation::NotRecorded& lack) {
   std::string out;
   for (const nlohmann::json& name : capability_names(lack.what))

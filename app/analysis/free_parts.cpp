@@ -17,24 +17,24 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
-/// ns between two collectives of a lane up to which the second was queued behind the first.
+/// ns between two collectives of a lane up to which the second counts as queued behind the first.
 constexpr std::int64_t kQueued = 20'000;
 
-/// What a rank does, in order.
+/// An action of a rank; actions are executed in order.
 struct Action {
   enum class Kind : std::uint8_t { work, issue, wait } kind{};
-  std::int64_t ns = 0;     ///< work: how long
-  PathPart part{};         ///< work: of which
-  std::uint32_t call = 0;  ///< issue, wait: of the rank's calls
+  std::int64_t ns = 0;     ///< work: its duration
+  PathPart part{};         ///< work: its part of the critical path
+  std::uint32_t call = 0;  ///< issue, wait: index of the rank's call
 };
 
-/// A rank's part in a collective.
+/// The participation of a rank in a collective.
 struct Call {
   std::uint32_t collective = 0;
-  std::int64_t moving_ns = 0;  ///< its bytes took
+  std::int64_t moving_ns = 0;  ///< duration of the transfer
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::optional<std::uint32_t> before;  ///< the one before it in its lane
-  bool queued = false;                  ///< issued when that one was still under way
+  std::optional<std::uint32_t> before;  ///< the previous call in its lane
+  bool queued = false;                  ///< issued before the previous one had ended
 };
 
 struct Program {
@@ -53,7 +53,7 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
   for (const Participation* one : in_order) {
     const auto number = static_cast<std::uint32_t>(out.calls.size());
     Call call{.collective = numbers.at(one->instance),
-              .moving_ns = std::max<std::int64_t>(  // of bytes in this window
+              .moving_ns = std::max<std::int64_t>(  // only the transfer within this window
                   one->at.end - std::max(moves_from(*one, arrivals), rank.window.begin), 0),
               .begin_ns = one->at.begin,
               .end_ns = one->at.end,
@@ -73,13 +73,13 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
   const auto work = [&](std::int64_t ns, PathPart part) {
     if (ns > 0) out.actions.push_back({Action::Kind::work, ns, part, 0});
   };
-  // What had begun by `ns` is issued there; by its begin, which is the order of the calls.
+  // Issues the calls that had begun before `ns`, in order of their begins.
   const auto issue_until = [&](std::int64_t ns) {
     while (issued < out.calls.size() && out.calls[issued].begin_ns < ns)
       out.actions.push_back({.kind = Action::Kind::issue, .call = static_cast<std::uint32_t>(issued++)});
   };
   for (const Stretch& stretch : stretches_of(rank, rank.window)) {
-    std::int64_t at = stretch.at.begin;  // what is before it is in `actions`
+    std::int64_t at = stretch.at.begin;  // up to here `actions` is complete
     if (!stretch.comm) {
       while (issued < out.calls.size() && out.calls[issued].begin_ns < stretch.at.end) {
         const std::int64_t begin = std::max(at, out.calls[issued].begin_ns);
@@ -91,15 +91,15 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
       while (ended < by_end.size() && out.calls[by_end[ended]].end_ns <= stretch.at.end) ++ended;
       continue;
     }
-    // Exposed communication is the waiting for what ends in it. What no such collective covers stays as long
-    // as it was: a gap with something else in flight, or kernels of a collective that its host has left.
+    // Exposed communication is waiting for the collectives that end in it. The rest keeps its length: a gap
+    // while something else is in flight, or kernels of a collective that its host has left.
     for (; ended < by_end.size() && out.calls[by_end[ended]].end_ns <= stretch.at.end; ++ended) {
       const Call& call = out.calls[by_end[ended]];
       if (call.end_ns <= at) continue;
       work(call.begin_ns - at, stretch.part);
       at = std::max(at, call.begin_ns);
       issue_until(call.end_ns);
-      // One without a length begins where it ends, and is issued behind this stretch.
+      // A call of length 0 begins where it ends, and is issued after this stretch.
       if (by_end[ended] >= issued) continue;
       out.actions.push_back({.kind = Action::Kind::wait, .call = by_end[ended]});
       at = call.end_ns;
@@ -107,7 +107,7 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
     work(stretch.at.end - at, stretch.part);
     issue_until(stretch.at.end);
   }
-  // The step's end: what had ended in it has ended.
+  // At the end of the step wait for all calls that had ended in it.
   issue_until(std::numeric_limits<std::int64_t>::max());
   for (const std::uint32_t call : by_end) {
     if (out.calls[call].end_ns <= rank.window.end)
@@ -129,30 +129,30 @@ class Replay {
     for (const RankActivity& rank : ranks) programs_.push_back(program_of(rank, arrivals, numbers));
   }
 
-  /// When the last rank is done; nothing where ranks wait for each other in a circle, as clocks that are
-  /// wrong can have it.
+  /// When the last rank is done; nullopt if ranks wait for each other in a cycle, which wrong clocks can
+  /// produce.
   [[nodiscard]] std::optional<std::int64_t> end_without(std::optional<PathPart> part);
 
  private:
   struct Collective {
     std::uint32_t to_come = 0;
-    std::int64_t starts_ns = kUnknown;  ///< while `to_come` is above 0: of those that have come, the latest
+    std::int64_t starts_ns = kUnknown;  ///< while `to_come` is above 0: the latest begin so far
   };
   struct Progress {
     std::int64_t now_ns = 0;
-    std::size_t next = 0;                ///< action
-    std::vector<std::int64_t> ends_ns;   ///< by call; kUnknown: not yet
+    std::size_t next = 0;                ///< index of the next action
+    std::vector<std::int64_t> ends_ns;   ///< by call; kUnknown: not ended
     std::vector<std::int64_t> asked_ns;  ///< by call
     std::vector<bool> came;              ///< by call: counted in its collective
   };
-  /// True when it did anything.
+  /// Executes actions until one must wait. True if any was executed.
   bool advance(std::size_t rank, std::optional<PathPart> part);
-  /// When a call has ended; kUnknown while a rank has not entered it.
+  /// The end of a call; kUnknown while a rank has not entered its collective.
   std::int64_t end_of(std::size_t rank, std::uint32_t call, std::optional<PathPart> part);
-  /// Counts an issued call as come once the one before it in its lane has ended.
+  /// Counts an issued call in its collective once the previous call in its lane has ended.
   bool come(std::size_t rank, std::uint32_t call, std::optional<PathPart> part);
 
-  std::vector<std::uint32_t> ranks_of_;  ///< by collective: how many take part
+  std::vector<std::uint32_t> ranks_of_;  ///< by collective: number of participants
   std::vector<Program> programs_;
   std::vector<Collective> collectives_;
   std::vector<Progress> progress_;

@@ -14,7 +14,7 @@ using ev::StreamId;
 constexpr std::array kGpuLanes{StreamId::gpu_compute, StreamId::gpu_gather,  StreamId::gpu_reduce,
                                StreamId::gpu_copy,    StreamId::gpu_other_1, StreamId::gpu_other_2,
                                StreamId::gpu_other_3};
-/// How far back the work before a gap is looked for.
+/// How far back to search for the work before a gap.
 constexpr std::int64_t kLookBackNs = 1'000'000'000;
 
 std::optional<GapCause> cause_of_wait(EventKind kind) {
@@ -32,19 +32,19 @@ std::optional<GapCause> cause_of_wait(EventKind kind) {
   }
 }
 
-/// Whether computation's wait of this cause is for what the lane does.
+/// Whether compute's wait of this cause is for the work of `lane`.
 bool is_for(GapCause cause, StreamId lane) {
   return (cause == GapCause::waiting_for_gather && lane == StreamId::gpu_gather) ||
          (cause == GapCause::waiting_for_reduce && lane == StreamId::gpu_reduce) ||
          (cause == GapCause::waiting_for_data && lane == StreamId::gpu_copy);
 }
 
-/// A longer one is no delay but damage.
+/// A longer delay is corrupt data.
 constexpr std::int64_t kLongestDelayNs = 1'000'000'000'000;
 
 std::optional<std::int64_t> delay_of(const store::Span& span) {
   const std::int64_t delay_ns = ev::as<EventKind::gpu_begin>(span).delay_ns;
-  if (delay_ns < -kLongestDelayNs || delay_ns > kLongestDelayNs) return std::nullopt;  // kNoDelay too
+  if (delay_ns < -kLongestDelayNs || delay_ns > kLongestDelayNs) return std::nullopt;  // includes kNoDelay
   return delay_ns;
 }
 
@@ -77,7 +77,7 @@ std::vector<GpuWait> waits(const store::Store& store, std::uint32_t rank, Interv
   });
   std::sort(found.begin(), found.end(),
             [](const GpuWait& a, const GpuWait& b) { return a.at.begin < b.at.begin; });
-  // Waits of one stream follow one another; depths may hold the same one twice after a gap in the events.
+  // Waits of a stream do not overlap, but after a gap in the events two depths may contain the same wait.
   std::int64_t until = INT64_MIN;
   for (GpuWait& wait : found) {
     wait.at.begin = std::max(wait.at.begin, until);
@@ -100,7 +100,7 @@ GpuStream measure(StreamId lane, const std::vector<store::Span>& spans, const st
     for (const Interval& piece : idle.intervals()) {
       GapTimes parts{};
       if (ended_by == nullptr) {
-        of(parts, GapCause::nothing_to_do) = piece.end - piece.begin;  // nothing came any more
+        of(parts, GapCause::nothing_to_do) = piece.end - piece.begin;  // no further work
       } else {
         parts = explain_gap(lane, piece, launch_of(*ended_by), around);
       }
@@ -111,7 +111,7 @@ GpuStream measure(StreamId lane, const std::vector<store::Span>& spans, const st
     gap(span.begin_ns, &span);
     const std::int64_t from = std::max(span.begin_ns, free_from);
     const std::int64_t to = std::min(span.end_ns, window.end);
-    // Pausing drains the streams: their last work runs on within the pause.
+    // Pausing drains the streams: their last work extends into the pause.
     if (to > from) out.busy_ns += IntervalSet({{from, to}}).subtract(around.paused).length();
     free_from = std::max(free_from, to);
     if (span.begin_ns < window.begin || span.begin_ns >= window.end) continue;
@@ -166,7 +166,7 @@ GapTimes explain_gap(StreamId lane, Interval gap, std::optional<std::int64_t> la
                      const GpuSurroundings& around) {
   GapTimes out{};
   const bool compute = lane == StreamId::gpu_compute;
-  // What a wait of this stream does not cover.
+  // Compute's own waits; for another stream, compute's waits for anything but that stream.
   std::vector<Interval> own_waits, other_waits;
   auto wait = std::lower_bound(around.waits.begin(), around.waits.end(), gap.begin,
                                [](const GpuWait& w, std::int64_t at) { return w.at.end <= at; });
@@ -241,14 +241,14 @@ std::optional<GpuActivity> gpu_activity(const store::Store& store, std::uint32_t
   for (const StreamId lane : kGpuLanes) {
     const store::LaneId id{rank, lane};
     if (store.depth_count(id) == 0) continue;
-    std::optional<store::Span> next;  // ends the gap at the end of the window
+    std::optional<store::Span> next;  // the work after the window, which ends its last gap
     store.for_each_span(id, 0, end_ns, end_ns + kLookBackNs, [&](const store::Span& span) {
       if (!next && span.begin_ns >= end_ns && span.kind == EventKind::gpu_begin) next = span;
     });
     out.streams[lane] = measure(lane, gpu_spans(store, id, window), next ? &*next : nullptr, window, around);
   }
   for_each_span(store, {rank, StreamId::gpu_records}, begin_ns, end_ns, [&](const store::Span& span) {
-    if (span.begin_ns < begin_ns) return;  // counted where it begins
+    if (span.begin_ns < begin_ns) return;  // counted where it began
     const auto records = ev::as<EventKind::gpu_records_begin>(span);
     out.dropped += static_cast<std::uint64_t>(std::max<std::int64_t>(records.dropped, 0));
     out.not_placed += records.not_placed == ev::kNoId ? 0 : records.not_placed;
@@ -264,7 +264,7 @@ std::optional<GpuActivity> gpu_activity(const store::Store& store, std::uint32_t
 
 std::optional<GapBefore> gap_before(const store::Store& store, store::LaneId lane, const store::Span& span) {
   std::optional<std::int64_t> from;
-  // Most often it is near, and a second may hold very many.
+  // Search in growing steps: it is usually near, and a whole second may contain very many spans.
   for (std::int64_t back = kLookBackNs / 1024; !from && back <= kLookBackNs; back *= 32) {
     for (const store::Span& before : gpu_spans(store, lane, {span.begin_ns - back, span.begin_ns})) {
       if (before.begin_ns < span.begin_ns) from = std::max(from.value_or(before.end_ns), before.end_ns);

@@ -12,10 +12,10 @@
 namespace shardscope::analysis {
 namespace {
 
-/// Begin and end of each span of a module, by begin.
+/// [begin, end) of each span of a module, by begin.
 using Uses = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-/// By module.
+/// Uses by module.
 std::map<std::uint32_t, Uses> uses_in(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                       std::int64_t end_ns) {
   std::map<std::uint32_t, Uses> uses;
@@ -27,14 +27,14 @@ std::map<std::uint32_t, Uses> uses_in(const store::Store& store, std::uint32_t r
   return uses;
 }
 
-/// What is known of the parameters of a rank while its events are read in order of time.
+/// The state of a rank's parameters while its events are read in order of time.
 class Reader {
  public:
   Reader(const store::Store& store, std::uint32_t rank, const store::StepRow& step)
       : tables_(store.tables()),
         uses_(uses_in(store, rank, step.begin_ns, step.end_ns)),
         held_(tables_.params.size()) {
-    // What was whole when the step began counts from there.
+    // Parameters gathered before the step count from its begin.
     std::vector<store::ParamState> states(held_.size());
     store.param_states(rank, step.begin_ns, states);
     for (std::size_t i = 0; i < held_.size(); ++i) {
@@ -59,7 +59,7 @@ class Reader {
       ends(change.param, at, Ending::released);
     }
   }
-  /// Closes the stretch of each parameter that is still whole when the step ends.
+  /// Closes the stretch of each parameter that is still gathered at the end of the step.
   void finish(std::int64_t at) {
     for (std::uint32_t param = 0; param < held_.size(); ++param) {
       ends(param, at, Ending::step);
@@ -75,7 +75,7 @@ class Reader {
   enum class Ending : std::uint8_t { released, step };
   struct Held {
     std::optional<std::int64_t> since;
-    std::vector<plan::KeepReason> reasons;  ///< of each use after which it was kept, in order
+    std::vector<plan::KeepReason> reasons;  ///< one per use after which it was kept, in order
     std::vector<HeldStretch> stretches;
     bool for_program = false;
   };
@@ -86,7 +86,7 @@ class Reader {
     held_[param].for_program = cause == ev::StatusCause::context;
   }
 
-  /// The uses of a parameter that overlap [from, to), by begin, each cut at `to`.
+  /// The uses of a parameter that overlap [from, to), by begin, each clipped to `to`.
   [[nodiscard]] Uses uses_of(const ev::ParamInfo& param, std::int64_t from, std::int64_t to) const {
     Uses out;
     for (const std::uint32_t module : param.modules) {
@@ -120,7 +120,7 @@ class Reader {
       used = true;
     }
     if (used) stays(at, false);
-    if (ending == Ending::step && !used) return;  // gathered at its end, for the next one
+    if (ending == Ending::step && !used) return;  // gathered at the end of the step for the next one
     HeldParam& one = out_[param];
     one.param = param;
     one.bytes = bytes;
@@ -132,10 +132,10 @@ class Reader {
     }
   }
 
-  /// Hosts run ahead of their devices: a reason in the step's time may belong to the step before or after, so
-  /// that times do not say which is whose. Where there are as many reasons as stretches up to a next use they
-  /// are theirs, in order, and none is left for what was released; else they are only where all are alike,
-  /// and one of what was released only where there are more than next uses account for.
+  /// Hosts run ahead of their devices: a reason recorded in the step may belong to the previous or next step,
+  /// so timestamps do not match reasons to stretches. With as many reasons as stretches before a next use
+  /// they are matched in order, and released stretches get none. Otherwise stretches get a reason only if all
+  /// reasons are equal, and released ones only if there are more reasons than next uses.
   void add_reasons(Held& held) {
     const auto kept =
         static_cast<std::size_t>(std::ranges::count_if(held.stretches, &HeldStretch::used_again));

@@ -1,4 +1,4 @@
-// Sets of time intervals under the name that analysis uses: interval_set.h says what they are.
+// Makes IntervalSet (interval_set.h) available in namespace analysis.
 #pragma once
 
 #include "app/store/interval_set.h"

@@ -68,7 +68,7 @@ std::optional<Kept> kept_of(const store::Store& store) {
     ++out.all_steps;
     if (meets(gone, row.begin_ns, row.end_ns)) continue;
     ++out.whole_steps;
-    // One that never ended, or of which there is no row, is in no range.
+    // A step that never ended, or without a row, is in no range.
     if (!out.steps.empty() && out.steps.back().last + 1 == row.step) {
       out.steps.back().last = row.step;
     } else {

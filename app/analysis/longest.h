@@ -1,4 +1,4 @@
-// The longest of what comes in: all that has to be kept of a run without an end.
+// The kMost longest items of a stream, in bounded memory: a run may have no end.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace shardscope::analysis {
 
-/// Longest first; of those that are alike the first added. `kLength`: a member, nanoseconds.
+/// Longest first; equal ones in the order added. `kLength`: a member, nanoseconds.
 template <typename T, auto kLength>
 class Longest {
  public:

@@ -31,14 +31,14 @@ std::int64_t optimizer_of(const store::MemorySample& sample) {
          of(sample, MemoryCategory::variance);
 }
 
-/// Elements of parameters that are not trained: weights and nothing else.
+/// Elements of frozen parameters, which have weights only.
 std::int64_t frozen_elems(const ev::RunTables& tables) {
   std::int64_t elems = 0;
   for (const ev::ParamInfo& param : tables.params) elems += param.frozen ? param.elems : 0;
   return elems;
 }
 
-/// Nothing where the recording does not name its parameters, or names sizes that no run could have had.
+/// nullopt if the recording has no parameters, or impossible sizes.
 std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const plan::StateBytes& bytes,
                                             const plan::ZeroConfig& zero) {
   if (tables.params.empty() || tables.stage < 0 || tables.stage > 3 || bytes.param <= 0) return std::nullopt;
@@ -52,8 +52,8 @@ std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const p
   input.bytes = bytes;
   try {
     plan::PlacedStates placed = plan::placed_states(zero, input);
-    // Our engine's stage 0 has a flat buffer of an even number of elements. A framework that partitions
-    // nothing keeps each parameter and its states as tensors of their own: nothing fills them up.
+    // Our engine's stage 0 has a flat buffer with an even number of elements. A framework without
+    // partitioning keeps parameters and states as separate tensors, without padding.
     if (tables.stage == 0 && !tables.framework.empty()) {
       placed.pools[static_cast<std::size_t>(plan::StatePool::device)] =
           plan::model_states(input.param_elems, 0, input.world, bytes, 1, input.trainable, input.groups);
@@ -64,7 +64,7 @@ std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const p
   }
 }
 
-/// Of the rank that holds most in `pool`, which goes to `of_rank`.
+/// The largest peak over ranks in `pool`; sets `of_rank` to its rank.
 std::optional<store::MemorySample> peak_of(const store::Store& store, const Summary& summary,
                                            ev::MemoryPool pool, std::int32_t stage, std::uint32_t& of_rank) {
   std::optional<store::MemorySample> most;
@@ -79,10 +79,10 @@ std::optional<store::MemorySample> peak_of(const store::Store& store, const Summ
   return most;
 }
 
-/// Whether every state in `sample` is of whole blocks. A runtime whose arenas do not round, or round to
-/// something else, shows it here, and then nothing is said of rounding.
+/// Whether all states in `sample` are multiples of the block size. If not, the runtime's arenas do not round,
+/// or round differently, and rounding is not reported.
 bool in_blocks(const store::MemorySample& sample, std::int64_t block) {
-  // Owned parameters and gradients may lie among the others, in one buffer.
+  // Owned parameters and gradients may share a buffer with the others.
   const std::int64_t params =
       of(sample, MemoryCategory::param_shard) + of(sample, MemoryCategory::param_gathered);
   const std::int64_t gradients =
@@ -93,7 +93,7 @@ bool in_blocks(const store::MemorySample& sample, std::int64_t block) {
          of(sample, MemoryCategory::variance) % block == 0;
 }
 
-/// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the
+/// Rounding added by arenas: each state is a buffer of whole blocks; owned parameters share one with the
 /// others.
 std::int64_t rounding_of(const plan::ModelStates& states, const store::MemorySample& sample) {
   constexpr std::int64_t kBlock = 256;  // device::Arena::kAlignment
@@ -106,14 +106,14 @@ std::int64_t rounding_of(const plan::ModelStates& states, const store::MemorySam
   return sum;
 }
 
-/// One buffer with its rounding.
+/// The size of one buffer, rounded.
 std::int64_t rounded(std::int64_t bytes, const store::MemorySample& sample) {
   plan::ModelStates one;
   one.gradient = bytes;
   return bytes + rounding_of(one, sample);
 }
 
-/// The same for one pool; parameters that have buffers of their own are beside the states.
+/// rounding_of() for one pool, plus parameters in buffers of their own.
 std::int64_t rounding_in(const plan::PlacedStates& placed, plan::StatePool pool,
                          const store::MemorySample& sample) {
   const plan::ModelStates& states = placed.pools[static_cast<std::size_t>(pool)];
@@ -127,11 +127,11 @@ std::int64_t rounding_in(const plan::PlacedStates& placed, plan::StatePool pool,
   return sum;
 }
 
-/// Bytes by which the whole gradients of the parameters of which the rank owns a part exceed those parts,
-/// where DeepSpeed keeps them until its step (stage 2 without offloading).
+/// DeepSpeed (stage 2 without offloading) keeps whole gradients of partly owned parameters until its step:
+/// bytes by which these exceed the owned parts.
 std::optional<std::int64_t> cut_gradients_of(const ev::RunTables& tables, const plan::ZeroConfig& zero,
                                              std::uint32_t rank) {
-  // 16-bit ones are cast at the step to copies that take more than these.
+  // 16-bit gradients are cast at the step to copies that take more than these.
   const bool kept = tables.framework.starts_with("DeepSpeed") && tables.grad_bytes == 4 &&
                     zero.offload_optimizer.device == plan::OffloadDevice::none;
   if (tables.stage != 2 || !kept || tables.slices.empty()) return std::nullopt;
@@ -147,7 +147,7 @@ std::optional<std::int64_t> cut_gradients_of(const ev::RunTables& tables, const 
   return elems * std::int64_t{tables.grad_bytes};
 }
 
-/// What is known of the run beside its configuration.
+/// Facts about the run that its configuration does not contain.
 struct Holder {
   std::optional<std::int64_t> cut_gradients;  ///< cut_gradients_of()
   bool fsdp2 = false;
@@ -156,7 +156,7 @@ Holder holder_in(const ev::RunTables& tables, const plan::ZeroConfig& zero, std:
   return {cut_gradients_of(tables, zero, rank), tables.framework.starts_with("FSDP2")};
 }
 
-/// What `sample` has in `pool` beside `expected` bytes.
+/// Memory in `pool` beyond `expected` bytes, by cause.
 struct Extras {
   std::vector<MemoryPart> parts;
   std::int64_t unexplained = 0;
@@ -185,7 +185,7 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
     for (const std::int64_t shard : placed.secondary_shards) copies += rounded(shard, sample);
     add(MemoryCause::no_secondary,
         std::min<std::int64_t>(of(sample, MemoryCategory::param_secondary) - copies, 0));
-    // Below stage 2 the expression has them; sums of another type have those on their way beside them.
+    // Below stage 2 the formula includes them; with sums of another type those in flight are extra.
     const std::int64_t whole = of(sample, MemoryCategory::grad_full);
     if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
     if (holder.fsdp2) add(MemoryCause::secondary_shards, of(sample, MemoryCategory::param_secondary));
@@ -214,7 +214,7 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
   return extras;
 }
 
-/// The expressions of an offloaded run: the device's is less, and the other pools have theirs.
+/// The formulas of an offloaded run: less on the device, the rest in the other pools.
 void place_offloaded(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
                      const plan::GroupedStates& grouped, const plan::ZeroConfig& zero,
                      const std::optional<plan::PlacedStates>& placed, MemoryModel& model) {
@@ -270,7 +270,7 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
   }
 }
 
-/// All that the expression of `model` has is in host memory; the device has gradients on their way.
+/// The whole formula of `model` is in host memory; the device has gradients in flight.
 void place_on_host(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
                    const plan::ZeroConfig& zero, const std::optional<plan::PlacedStates>& placed,
                    MemoryModel& model) {
@@ -283,7 +283,7 @@ void place_on_host(const store::Store& store, const Summary& summary, const plan
   if (const auto peak = peak_of(store, summary, host.pool, stage, rank)) {
     host.measured_bytes_per_rank = model_state_bytes(*peak, stage);
     if (placed) {
-      // Placed as in a run that offloads nothing: the same states, all in one pool.
+      // Placed as without offloading: the same states, all in one pool.
       Extras extras = take_apart(zero, bytes, *placed, plan::StatePool::device, host.bytes_per_rank, *peak);
       host.parts = std::move(extras.parts);
       host.unexplained_bytes = extras.unexplained;
@@ -319,7 +319,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
   plan::ZeroConfig zero = zero_of(tables);
-  // Attaching counts host memory as one pool, pinned or not, and DeepSpeed pins nothing unless configured to.
+  // Attached programs report host memory as one pool, and DeepSpeed pins nothing unless configured.
   if (!tables.framework.empty()) zero.offload_param.pin_memory = zero.offload_optimizer.pin_memory = false;
   const plan::GroupedStates grouped = plan::grouped_states(expression, zero, bytes.param, copy_size(tables));
   model.expression = grouped.text;

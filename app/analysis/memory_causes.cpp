@@ -1,4 +1,4 @@
-// What causes of memory beyond the expression are called, and what they are.
+// Names and descriptions of the causes of memory beyond the formula.
 #include "app/analysis/summary.h"
 
 namespace shardscope::analysis {

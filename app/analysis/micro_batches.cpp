@@ -13,7 +13,7 @@ namespace ev = shardscope::instrumentation;
 std::vector<MicroBatch> micro_batches(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                       std::int64_t end_ns) {
   std::vector<MicroBatch> found;
-  if (store.instant_count(rank, ev::EventKind::micro_batch) == 0) return found;  // none to be read
+  if (store.instant_count(rank, ev::EventKind::micro_batch) == 0) return found;  // avoids reading blocks
   store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
     if (event.kind != ev::EventKind::micro_batch) return;
     const auto batch = ev::as<ev::EventKind::micro_batch>(event);
@@ -88,7 +88,7 @@ Unevenness unevenness(const std::vector<std::vector<MicroBatch>>& ranks) {
   Unevenness sum;
   for (const auto& [number, micro_step] : micro_steps) {
     if (micro_step.ranks != ranks.size())
-      continue;  // a rank's was lost: nothing is known of the others' waits
+      continue;  // a rank's micro-batch is missing: the waits of the others are unknown
     sum.mean += static_cast<double>(micro_step.sum) / static_cast<double>(ranks.size());
     sum.most += static_cast<double>(micro_step.most);
   }

@@ -28,7 +28,7 @@ namespace {
 
 // ---- JSON: all counts of all ranks
 
-/// A number of another kind than is asked for is converted by get(), beyond its range to anything.
+/// get() would convert numbers of another type, with undefined results out of range: reject them.
 template <typename T>
 T whole(const nlohmann::json& json) {
   const bool fits = json.is_number_unsigned() ? json.get<std::uint64_t>() <=
@@ -89,10 +89,10 @@ RasAnswer parse_json(const std::string& text) {
   return answer;
 }
 
-// ---- text: sections that name outliers
+// ---- text: only outliers are named
 
-/// A line from its begin. Each of these takes what it is named for and is false, taking nothing, where that
-/// is not there.
+/// A line, consumed from its begin. Each function consumes what it is named for; if that is not there it
+/// returns false and consumes nothing.
 class Line {
  public:
   explicit Line(std::string_view text) : rest_(text) {}
@@ -176,8 +176,8 @@ class TextReader {
     return true;
   }
 
-  /// "  Communicator ranks have different AllReduce operation counts"; of different status it is about a
-  /// communicator that is made or torn down.
+  /// "  Communicator ranks have different AllReduce operation counts"; a line about different status concerns
+  /// a communicator that is being created or destroyed.
   bool counts(Line line) {
     std::string operation;
     if (!line.text("  Communicator ranks have different ")) return false;
@@ -190,7 +190,7 @@ class TextReader {
   }
 
   /// "  30 ranks have launched up to operation 6650", "  Rank 4 has not launched any operations -- GPU 4
-  /// ...", or a member of the set before: "  Rank 0 -- GPU 0 ..."
+  /// ...", or a member of the preceding set: "  Rank 0 -- GPU 0 ..."
   void launched(Line line) {
     std::vector<RasSet>& sets = answer_.uneven.back().sets;
     std::uint64_t number = 0, operation = 0;
@@ -234,7 +234,7 @@ class TextReader {
     }
   }
 
-  /// "GPU 4 managed by process 483076 on node 172.16.64.210", or that nothing is known of it.
+  /// "GPU 4 managed by process 483076 on node 172.16.64.210", or a statement that nothing is known of it.
   static RasRank rank(std::uint64_t number, Line line) {
     RasRank out;
     out.rank = static_cast<std::uint32_t>(number);
@@ -256,7 +256,7 @@ class TextReader {
   bool known_ = false;
 };
 
-// ---- in words
+// ---- text output
 
 std::string text_of(const RasRank& rank) {
   std::string out = "rank " + std::to_string(rank.rank);
@@ -275,7 +275,7 @@ std::string text_of(const std::vector<RasRank>& ranks, std::size_t count) {
   return out;
 }
 
-/// The same in the later answer: nothing was launched since.
+/// Whether the later answer has the same counts: nothing was launched in between.
 std::optional<bool> stands(const RasUneven& one, const std::optional<RasAnswer>& later) {
   if (!later) return std::nullopt;
   return std::ranges::any_of(later->uneven, [&](const RasUneven& other) {

@@ -18,18 +18,18 @@ namespace {
 
 using NotFinite = ev::Fields<ev::EventKind::gradient_not_finite>;
 
-/// Whether `a` came before `b` in backward. Positions are comparable where both ranks know theirs.
+/// Whether `a` came before `b` in backward: by position if both are known, else by descending id.
 bool earlier(const NotFinite& a, const NotFinite& b) {
   if (a.position != ev::kNoId && b.position != ev::kNoId) return a.position < b.position;
   return a.param > b.param;
 }
 
-/// Further parameters than `first` that a rank whose event has `of` found; -1: not counted.
+/// Parameters other than `first` that the rank of event `of` found; -1: not counted.
 std::int64_t further(const NotFinite& of, const NotFinite& first) {
   return of.other_params < 0 ? -1 : of.other_params + (of.param != first.param ? 1 : 0);
 }
 
-/// Whether what any rank found in a step is there: else a rank without an event may have found something.
+/// Whether all ranks' events of the step are in the store; otherwise a missing rank may have found something.
 bool all_are_there(const store::Store& store, std::uint32_t step) {
   const auto steps = store.steps();
   const auto row = std::ranges::find(steps, step, &store::StepRow::step);
@@ -73,7 +73,7 @@ std::vector<FirstNotFinite> first_not_finite(const store::Store& store) {
       counted = counted && others >= 0;
       of.other_params = std::max(of.other_params, others);
     }
-    // What was found is the least there was; that there was no more takes every rank's answer.
+    // The number is a lower bound: 0 is certain only with the events of every rank.
     if (of.other_params == 0 && !counted) of.other_params = -1;
     out.push_back(of);
   }

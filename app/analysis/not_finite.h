@@ -1,4 +1,4 @@
-// The first parameter whose gradient was infinite or NaN, step by step: what an overflow comes from.
+// The first parameter with an infinite or NaN gradient in each step: the origin of an overflow.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,34 @@ namespace shardscope::analysis {
 
 namespace ev = shardscope::instrumentation;
 
-/// Of one step: the first of all ranks. See [Note: the first gradient that is not finite] in
+/// The first over all ranks in one step. See [Note: the first gradient that is not finite] in
 /// runtime/plan/checked_gradients.h.
 struct FirstNotFinite {
-  std::uint32_t rank = 0;  ///< that has it; of several the lowest
-  std::int64_t at_ns = 0;  ///< of its event; time of the run
+  std::uint32_t rank = 0;  ///< of several the lowest
+  std::int64_t at_ns = 0;  ///< of its event, in run time
   ev::Fields<ev::EventKind::gradient_not_finite> fields;
-  std::uint32_t more_ranks =
-      0;  ///< whose partitions hold elements of the same parameter that were not finite
-  /// Further parameters that were not finite: the most that one rank found, so at least these. 0 where every
-  /// rank of the step has been recorded and has counted none; -1: it is not known whether there were any.
+  std::uint32_t more_ranks = 0;  ///< further ranks with elements of that parameter that are not finite
+  /// Further parameters that were not finite: the largest number found by one rank, a lower bound. 0 if every
+  /// rank of the step was recorded and counted none; -1: unknown.
   std::int64_t other_params = -1;
   [[nodiscard]] bool ordered() const noexcept { return fields.position != ev::kNoId; }
 };
 
-/// By step, of those whose events are there: steps that the recording's limits, or a live window's bounds,
-/// left nothing of but a rank's first event of a stretch say nothing of the other ranks, and are left out but
-/// for the first of all, which every rank that had one has as its first. Where a rank does not know the order
-/// of backward, the last parameter in the order of ids is taken for the first in backward.
+/// By step, for steps whose events are complete. Where limits of the recording or a live window deleted most
+/// of a step's events, the other ranks are unknown and the step is omitted, except the first one: every
+/// rank's first event is kept. If a rank does not know the order of backward, the parameter with the highest
+/// id counts as the first in backward.
 [[nodiscard]] std::vector<FirstNotFinite> first_not_finite(const store::Store& store);
 
-/// Over the whole run, also where a recording's limits deleted the events.
+/// Over the whole run, including deleted events.
 struct NotFiniteGradients {
-  std::uint64_t events = 0;  ///< steps x ranks in which a gradient was not finite
+  std::uint64_t events = 0;  ///< number of (step, rank) pairs with a gradient that was not finite
   std::optional<FirstNotFinite> first;
-  std::string param, text;  ///< of the first: name of its parameter, and text_of()
+  std::string param, text;  ///< of `first`: the name of its parameter; text_of()
 };
-/// Nothing where the program does not record it.
+/// nullopt if the program does not record it.
 [[nodiscard]] std::optional<NotFiniteGradients> not_finite_gradients(const store::Store& store);
-/// null likewise.
+/// null for nullopt.
 [[nodiscard]] nlohmann::json not_finite_json(const std::optional<NotFiniteGradients>& gradients);
 
 /// "h.1.mlp.weight (module h.1.mlp)".

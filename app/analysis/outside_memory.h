@@ -1,4 +1,4 @@
-// Memory that a rank takes beside what it counts by category (outside_memory).
+// Device memory of a rank outside of its accounted categories (event outside_memory).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace shardscope::analysis {
 
-/// Of the device, when it was most.
+/// The largest sample of a rank's device.
 struct OutsidePeak {
   std::int64_t bytes = 0;
-  std::int64_t in_use_bytes = 0;  ///< with what is counted, by the same figure
+  std::int64_t in_use_bytes = 0;  ///< accounted memory included, from the same sample
   std::int64_t at_ns = 0;
 };
-/// Nothing where none was sampled.
+/// nullopt if it was not sampled.
 [[nodiscard]] std::optional<OutsidePeak> outside_peak(const store::Store& store, std::uint32_t rank);
 
-/// What may be in it, by who sampled it and on which device: "CUDA's context and kernels, ...".
+/// What it may contain, by the program that sampled it and the device: "CUDA's context and kernels, ...".
 [[nodiscard]] const char* outside_contents(Framework kind, const std::string& framework,
                                            const std::string& device);
 [[nodiscard]] inline const char* outside_contents(const instrumentation::RunTables& tables) {

@@ -36,12 +36,12 @@ double spans_ms(const store::Store& store, store::LaneId lane, std::int64_t begi
   return static_cast<double>(ns) * 1e-6;
 }
 
-/// Whether a collective stays on one node.
+/// Whether all ranks of a collective are on one node.
 bool stays_inside(const store::Store& store, std::uint32_t rank, const store::Span& span) {
   const ev::RunTables& tables = store.tables();
   if (tables.world <= tables.local_world) return true;
   if (const ev::GroupInfo* group = group_of(store, rank, span)) {
-    // Ranks of a node follow one another.
+    // Ranks of a node are consecutive.
     const std::uint32_t per_node = std::max(tables.local_world, 1U);
     return std::ranges::all_of(group->ranks,
                                [&](std::uint32_t member) { return member / per_node == rank / per_node; });
@@ -63,22 +63,22 @@ struct Links {
 
 /// An instance of a collective.
 struct Collective {
-  Transfer transfer;  ///< as on the rank on which it took least
+  Transfer transfer;  ///< as on the rank with the shortest transfer
   bool inside = false;
-  bool alone = true;  ///< on no rank it shared its links with another one
+  bool alone = true;  ///< shared its links with no other one on any rank
 };
 
-/// A collective while it moves on one rank: from the last rank's arrival on where that is known, because
-/// waiting for a late rank is no transfer.
+/// The transfer of a collective on one rank: from the arrival of the last rank, if recorded, since waiting
+/// for a late rank is not transfer.
 struct Moving {
   std::int64_t begin_ns = 0, end_ns = 0;
   Collective* collective = nullptr;
 };
 
-/// Marks those that overlap others on the same links, inside the node or between nodes.
+/// Marks transfers that overlap others on the same links, inside the node or between nodes.
 void find_shared(std::vector<Moving>& of_rank) {
   std::ranges::sort(of_rank, {}, &Moving::begin_ns);
-  std::array<const Moving*, 2> last{};  ///< of those so far the one that ends last
+  std::array<const Moving*, 2> last{};  ///< of those so far, the one that ends last
   for (const Moving& moving : of_rank) {
     const Moving*& before = last[moving.collective->inside ? 1 : 0];
     if (before != nullptr && before->end_ns > moving.begin_ns) {
@@ -89,7 +89,7 @@ void find_shared(std::vector<Moving>& of_rank) {
   }
 }
 
-/// Of one step. A collective's duration is the shortest over the ranks.
+/// Adds the transfers of one step. The duration of a collective is the shortest over the ranks.
 void add_transfers(const store::Store& store, const StepDigest& step, Links& links) {
   std::map<std::uint64_t, Collective> collectives;
   std::vector<Moving> of_rank;
@@ -120,7 +120,7 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
                   });
     for_each_span(
         store, {rank.rank, StreamId::copy}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
-          // Micro-batches are no traffic of offloading, and too short to tell a link's rate.
+          // Micro-batches do not belong to offloading, and are too short to measure the rate of a link.
           if (span.kind != EventKind::transfer_begin || span.end_ns == store::kOpen) return;
           const auto transfer = ev::as<EventKind::transfer_begin>(span);
           if (transfer.transfer != ev::TransferKind::input_to_device && transfer.bytes > 0)
@@ -134,13 +134,13 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
   }
 }
 
-/// From those that had the link for themselves: what the others took is not its rate. From all where none
-/// had.
+/// Fits transfers that did not share the link: the others do not show its rate. Fits all if every one was
+/// shared.
 std::optional<LinkPace> fit_collectives(const CollectiveTransfers& transfers) {
   return fit_link(transfers.alone.empty() ? transfers.shared : transfers.alone);
 }
 
-/// got / wanted, where both are there; 1 otherwise.
+/// got / wanted if both are above 0, else 1.
 double off_by(double got, double wanted) { return got > 0 && wanted > 0 ? got / wanted : 1; }
 
 }  // namespace
@@ -148,7 +148,7 @@ double off_by(double got, double wanted) { return got > 0 && wanted > 0 ? got / 
 double hops_of(std::uint32_t ranks) noexcept { return std::bit_width(std::max(2U, ranks) - 1); }
 
 std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
-  // The same transfers come in every step: their median leaves out those that something held up.
+  // Every step has the same transfers: the median removes outliers.
   std::map<std::pair<double, double>, std::vector<double>> alike;
   for (const Transfer& t : transfers) alike[{t.hops, t.bytes}].push_back(t.ns);
   double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0, seen = 0;
@@ -166,7 +166,7 @@ std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
   if (!(bb > 0) || !(seen > 0)) return std::nullopt;
   const double determinant = hh * bb - hb * hb;
   double latency = 0, per_byte = bt / bb;
-  // Transfers of one size do not tell latency from rate: all of it is taken for the rate's.
+  // Transfers of one size do not separate latency from rate: fit the rate alone.
   if (determinant > 1e-9 * hh * bb) {
     latency = (ht * bb - bt * hb) / determinant;
     per_byte = (bt * hh - ht * hb) / determinant;

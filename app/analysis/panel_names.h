@@ -1,12 +1,12 @@
-// Names of the window's panels: what `--panel` takes, and what help and completions say of it.
+// Names of the window's panels: the values of `--panel`, for help and completions.
 #pragma once
 
 #include <array>
 
 namespace shardscope::analysis {
 
-/// In the order in which help has them. tests/app/cli/errors_test.py holds it to the panels that there are;
-/// "workspace" is the whole window.
+/// In the order of the help. tests/app/cli/errors_test.py compares them with the existing panels; "workspace"
+/// is the whole window.
 inline constexpr std::array kPanelNames{
     "workspace",     "overview",   "timeline",   "partition", "memory",   "communication",
     "critical_path", "buckets",    "stepper",    "compare",   "findings", "messages",

@@ -15,7 +15,7 @@ namespace {
 
 namespace ev = shardscope::instrumentation;
 
-/// Stages 1 and 2: of the flat buffer of this group alone. Stage 3: of its shards.
+/// Stages 1 and 2: padding of this group's flat buffer. Stage 3: of its shards.
 std::int64_t padding_of(const ev::RunTables& tables, const plan::ZeroConfig& zero,
                         const std::vector<std::int64_t>& elems) {
   const std::uint32_t world = copy_size(tables);
@@ -59,7 +59,7 @@ std::vector<ParamGroupRow> param_groups(const ev::RunTables& tables) {
     try {
       if (zero) row.padding_elems = padding_of(tables, settings, elems);
     } catch (const std::invalid_argument&) {
-      row.padding_elems.reset();  // sizes that no run could have had
+      row.padding_elems.reset();  // impossible sizes
     }
     rows.push_back(std::move(row));
   }

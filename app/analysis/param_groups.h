@@ -10,20 +10,20 @@
 
 namespace shardscope::analysis {
 
-/// By parameter: the number of its group; 0 where the run gave none and of what is in none.
+/// For each parameter the number of its group; 0 if the run has no groups or the parameter is in none.
 [[nodiscard]] std::vector<std::uint32_t> groups_of_params(const instrumentation::RunTables& tables);
 
 /// A row of the summary.
 struct ParamGroupRow {
   instrumentation::ParamGroupInfo settings;
-  std::int64_t elems = 0;  ///< of its parameters, whole
-  /// Elements of padding over all ranks; unknown where the run's framework lays shards out otherwise.
+  std::int64_t elems = 0;  ///< of its parameters, unpartitioned
+  /// Elements of padding over all ranks; nullopt if the framework partitions differently.
   std::optional<std::int64_t> padding_elems;
 };
-/// None where the run gave none: then all trained parameters are one group.
+/// Empty if the run has no groups: all trained parameters are then one group.
 [[nodiscard]] std::vector<ParamGroupRow> param_groups(const instrumentation::RunTables& tables);
-/// "no_decay (1 of 2): weight decay 0, learning rate 0.001 at the start": the group of a parameter, for
-/// people; empty where the run gave none.
+/// The group of a parameter as text: "no_decay (1 of 2): weight decay 0, learning rate 0.001 at the start";
+/// empty if the run has no groups.
 [[nodiscard]] std::string param_group_text(const instrumentation::RunTables& tables, std::uint32_t param);
 
 }  // namespace shardscope::analysis

@@ -45,7 +45,7 @@ std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
     take(rank.device.intersect(rank.optimizer), PathPart::optimizer);
     take(rank.device, PathPart::compute);
     take(rank.compute, PathPart::cpu_optimizer);
-    // Computation that waits for data is bound by it, whatever else is under way.
+    // Waiting for data takes precedence: it bounds computation whatever else is in flight.
     take(rank.data, PathPart::data);
     take(rank.comm, PathPart::transfer, true);
     take(rank.copy, PathPart::copy);

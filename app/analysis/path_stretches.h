@@ -1,5 +1,5 @@
-// A rank's time in a window as disjoint stretches, and collectives' arrivals: what the critical path is
-// walked along, and what a step is replayed from.
+// A rank's time as disjoint stretches, and the arrivals of ranks in collectives: input of the critical path
+// and of replays of a step.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace shardscope::analysis {
 
-/// Who entered a collective last, and when: from then on its bytes move.
+/// The rank that entered a collective last, and when: its transfer begins then.
 struct Arrival {
   std::uint32_t last = 0;  ///< index of the rank
   std::int64_t last_ns = 0;
@@ -21,16 +21,16 @@ struct Arrival {
 using Arrivals = std::unordered_map<std::uint64_t, Arrival>;  ///< by instance
 [[nodiscard]] Arrivals arrivals_of(std::span<const RankActivity> ranks);
 
-/// From when on this rank's bytes moved: within its own span.
+/// Begin of the transfer on this rank, within its own span.
 [[nodiscard]] std::int64_t moves_from(const Participation& one, const Arrivals& arrivals);
 
-/// A stretch of one rank's time of one kind. `comm`: a collective is in flight and nothing else goes on.
+/// An interval of one rank with one class of work. `comm`: a collective is in flight and nothing else runs.
 struct Stretch {
   Interval at;
   PathPart part{};
   bool comm = false;
 };
-/// The window of a rank, divided: earlier classes win. By time, without gaps.
+/// Partitions the window of a rank, by time, without gaps; of overlapping classes the first one wins.
 [[nodiscard]] std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window);
 
 }  // namespace shardscope::analysis

@@ -14,7 +14,7 @@ namespace {
 using ev::EventKind;
 using ev::StreamId;
 
-/// Where the work of a part is recorded; none of what nothing runs in.
+/// The lanes with the work of a part; none for parts without work.
 std::vector<StreamId> lanes_of(const PathPiece& piece) {
   switch (piece.part) {
     case PathPart::forward:
@@ -38,7 +38,7 @@ std::vector<StreamId> lanes_of(const PathPiece& piece) {
   return {};
 }
 
-/// A phase or a wait says less than what ran or moved meanwhile.
+/// Spans that can name a piece: phases and waits are less specific than the work in them.
 bool names(PathPart part, const store::Span& span) {
   switch (part) {
     case PathPart::transfer:
@@ -55,14 +55,14 @@ bool names(PathPart part, const store::Span& span) {
   }
 }
 
-/// ", for parameters of h.3" or ", bucket 7": what a collective on the path moved; empty where nothing says.
+/// ", for parameters of h.3" or ", bucket 7": the contents of a collective on the path; empty if unknown.
 std::string moved_what(const store::Store& store, const PathPiece& piece, const store::Span& collective,
                        StreamId lane) {
   const std::uint32_t id = ev::as<EventKind::collective_begin>(collective).group;
   if (id == ev::kNoId) return {};
   if (lane == StreamId::reduce) return ", bucket " + std::to_string(id);
   std::string out;
-  // Computation waits for it to the end at least.
+  // Computation waits for it at least until its end.
   for_each_span(store, {piece.rank, StreamId::compute}, collective.begin_ns, collective.end_ns + 1,
                 [&](const store::Span& span) {
                   if (span.kind != EventKind::fetch_wait_begin || !out.empty() ||
@@ -76,7 +76,7 @@ std::string moved_what(const store::Store& store, const PathPiece& piece, const 
 }  // namespace
 
 std::string piece_label(const store::Store& store, const PathPiece& piece) {
-  // The spans of these parts are the host's there, which runs ahead; the path is the device's.
+  // In such a run spans are timed by the host, which is ahead of the device; the path is the device's.
   const bool of_host = piece.part == PathPart::data || piece.part == PathPart::cpu_optimizer ||
                        piece.part == PathPart::checkpoint;
   if (!of_host && store.has_tables() && has_times_of_host(store.tables())) return {};

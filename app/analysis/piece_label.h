@@ -1,4 +1,4 @@
-// What a piece of a critical path is called: by the span that it lies in.
+// The label of a piece of a critical path: that of the span which covers it.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace shardscope::analysis {
 
-/// "h.3.mlp", "all-gather 12, for parameters of h.3", "NVMe read": the shortest span on the piece's rank, of
-/// a lane that its part has, that covers at least half of it. Empty where none does (idle time, what is not
-/// recorded).
+/// "h.3.mlp", "all-gather 12, for parameters of h.3", "NVMe read": of the shortest span on the piece's rank,
+/// in a lane of its part, that covers at least half of it. Empty if there is none (idle or unrecorded time).
 [[nodiscard]] std::string piece_label(const store::Store& store, const PathPiece& piece);
 
 }  // namespace shardscope::analysis

@@ -6,12 +6,12 @@
 namespace shardscope::analysis {
 namespace {
 
-/// JSON as it is read, one call a value.
+/// Receives JSON from the parser, one call per value.
 class JsonReader {
  public:
   explicit JsonReader(PlainData& data) : data_(data) {}
 
-  // By nlohmann::json's interface for this, whose names these are.
+  // The SAX interface of nlohmann::json, which requires these names.
   bool null() { return take(data_.add_none()); }
   bool boolean(bool value) { return take(data_.add(value)); }
   bool number_integer(std::int64_t value) { return take(data_.add(value)); }
@@ -57,8 +57,7 @@ class JsonReader {
 }  // namespace
 
 PlainData::Value& PlainData::made(Kind kind) {
-  // 24 bytes each, and as much for a list's: some 400 MB. A recorder's buffer of 100,000 entries has 3
-  // million.
+  // 24 bytes each, and as much for a list: some 400 MB. A recorder's buffer of 100,000 entries has 3 million.
   constexpr std::size_t kMost = std::size_t{1} << 23;
   if (values_.size() == kMost)
     throw std::invalid_argument("it has more than " + std::to_string(kMost) + " values");

@@ -1,4 +1,4 @@
-// Opcodes by Python's pickletools.py and PyTorch's torch/csrc/jit/serialization/pickler.cpp.
+// Opcodes as in Python's pickletools.py and PyTorch's torch/csrc/jit/serialization/pickler.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class PickleReader {
     return out;
   }
 
-  /// Little-endian, of up to 8 bytes.
+  /// Reads a little-endian number of up to 8 bytes.
   std::uint64_t number(std::size_t count) {
     std::uint64_t out = 0;
     const std::string_view from = take(count);
@@ -106,7 +106,7 @@ class PickleReader {
     return stack_.back();
   }
 
-  /// Where what was pushed since the last mark begins.
+  /// Index of the first value pushed since the last mark.
   std::size_t since_mark() {
     if (marks_.empty()) fail("takes a mark that it has not set");
     const std::size_t begin = marks_.back();
@@ -114,7 +114,7 @@ class PickleReader {
     return begin;
   }
 
-  /// Into the list or dictionary below them.
+  /// Moves the values from `begin` on into the list or dictionary below them.
   void move_into(std::size_t begin, Kind kind) {
     if (begin == 0 || begin <= (marks_.empty() ? 0 : marks_.back()) || data_.kind(stack_[begin - 1]) != kind)
       fail("puts values into something that is no list or dictionary");
@@ -137,7 +137,7 @@ class PickleReader {
   }
 
   void put(std::uint64_t index) {
-    // Each takes bytes of the file, so that no sound one is beyond.
+    // Every memo entry takes bytes of the file, so a valid index is below its size.
     if (index >= bytes_.size()) fail("keeps a value under a number that is too large");
     if (index >= memo_.size()) memo_.resize(index + 1, kNothing);
     memo_[index] = top();
@@ -157,7 +157,7 @@ class PickleReader {
           fail(fmt::format("is of protocol {}", version));
         return;
       case Opcode::frame:
-        (void)take(8);  // how much follows, for readers of streams
+        (void)take(8);  // frame length, for stream readers
         return;
       case Opcode::stop:
         data_.set_root(pop());

@@ -1,4 +1,4 @@
-// What became of each prefetch: the figure no other tool shows.
+// The outcome of each prefetch: a figure that no other tool shows.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -40,7 +40,7 @@ void count(Prefetch& result, PrefetchOutcome outcome, std::int64_t slack_ns) {
   }
 }
 
-/// What the gathers of these ids moved, as often as they were issued.
+/// Bytes moved by these gathers, counted once per issue.
 std::int64_t gathered_bytes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                             std::int64_t end_ns, const std::set<std::uint32_t>& gathers) {
   std::int64_t bytes = 0;
@@ -79,18 +79,18 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
 Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                           std::int64_t end_ns) {
   Prefetch result;
-  // By gather: whether a module came to use one of its parameters, and whether any was released with an
-  // invalidated trace. A wait is not yet a use: what an invalidation or the end of the step releases is
-  // waited for too, then freed.
+  // For each gather whether a module used one of its parameters, and whether any was released by an
+  // invalidation of the trace. A wait is not a use: parameters released by an invalidation or at the end of
+  // the step are waited for as well, then freed.
   struct Fate {
     bool reported = false, used = false, invalidated = false;
   };
   std::map<std::uint32_t, Fate> issued;
   std::int64_t last_invalidation_ns = INT64_MIN;
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
-  // The host issues ahead of the device, often steps ahead: a prefetch belongs to the window in which its
-  // gather starts, which a parameter's status shows. Without statuses (less detail) the time of issue is
-  // used.
+  // The host issues ahead of the device, often by steps: a prefetch belongs to the interval in which its
+  // gather starts, according to the status of its parameters. Without statuses (lower level of detail) the
+  // time of issue is used.
   constexpr auto kInFlight = static_cast<std::uint8_t>(plan::ParamStatus::in_flight);
   const std::array<std::uint8_t, 2> started{
       ev::status_code(kInFlight, ev::StatusCause::prefetch),
@@ -133,7 +133,7 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
                                        ? ev::as<EventKind::collective_begin>(span).group
                                        : ev::as<EventKind::fetch_wait_begin>(span).gather;
       if (issued.contains(gather)) {
-        // Quantized and hierarchical gathers are several collectives: from the first to the last.
+        // Quantized and hierarchical gathers are several collectives: take the first to the last.
         store::Span& known = into.try_emplace(gather, span).first->second;
         known.begin_ns = std::min(known.begin_ns, span.begin_ns);
         known.end_ns = std::max(known.end_ns, span.end_ns);
@@ -153,7 +153,7 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
       vain.insert(id);
       continue;
     }
-    if (gather == gathers.end()) continue;  // its record was dropped: neither early nor late
+    if (gather == gathers.end()) continue;  // its event was dropped: neither early nor late
     const plan::PrefetchVerdict verdict = plan::judge_prefetch(
         {gather->second.begin_ns, gather->second.end_ns, wait->second.begin_ns, wait->second.end_ns});
     count(result, verdict.outcome, verdict.slack_ns);

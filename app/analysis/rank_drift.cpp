@@ -13,9 +13,9 @@
 namespace shardscope::analysis {
 namespace {
 
-/// A rank is looked at from this excess on, and named from twice of it on: parts of its own time.
+/// Excess, as a fraction, from which a rank is examined; it is reported from twice this on.
 constexpr double kNotable = 0.01;
-/// How much likelier than chance a change point must be: the bound of chi-squared with one degree at 95 %.
+/// 95 % quantile of chi-squared with one degree of freedom: bound of the likelihood ratio of a change point.
 constexpr double kChiSquared = 3.84;
 
 std::int64_t nanoseconds(double hours) { return static_cast<std::int64_t>(hours * 3600e9); }
@@ -26,7 +26,7 @@ std::span<const double> part(const std::vector<double>& values, std::size_t begi
 
 double median(std::span<const double> values) { return quantile({values.begin(), values.end()}, 0.5); }
 
-/// Over the steps that were measured: of stretches [begin, end).
+/// Mean over stretches [begin, end), weighted by measured steps.
 double mean_of(const ExcessSeries& series, const std::vector<double>& values, std::size_t begin,
                std::size_t end) {
   double sum = 0, steps = 0;
@@ -37,15 +37,14 @@ double mean_of(const ExcessSeries& series, const std::vector<double>& values, st
   return sum / steps;
 }
 
-/// The stretches in which the excess over the rank's own level adds up to the most.
+/// The stretches with the largest sum of excess over the rank's own level.
 struct Segment {
   std::size_t begin = 0, end = 0;
   double sum = 0;
   [[nodiscard]] std::size_t size() const noexcept { return end - begin; }
 };
 
-/// The level is the lower of the first eighth's and the last's: a rank that always is 5 % slower is so in
-/// both.
+/// The level is the lower one of the first and last eighth: a rank that is always 5 % slower is so in both.
 Segment worst_of(const ExcessSeries& series, std::size_t from) {
   const std::size_t count = series.size() - from,
                     some = std::min(count, std::max(count / 8, kFewestForInterval));
@@ -61,20 +60,20 @@ Segment worst_of(const ExcessSeries& series, std::size_t from) {
   return best;
 }
 
-/// Bayesian information criterion: what is left, and what each parameter costs.
+/// Bayesian information criterion: residual sum of squares plus a penalty per parameter.
 double criterion(double rest, std::size_t n, std::size_t parameters) {
-  // Of an exact fit the logarithm is minus infinity; a millionth of the time is as good.
+  // An exact fit has a logarithm of minus infinity: bound the deviation at a millionth of the time.
   constexpr double kExact = 1e-12;
   const auto count = static_cast<double>(n);
   return count * std::log(std::max(rest / count, kExact)) + static_cast<double>(parameters) * std::log(count);
 }
 
 /// [Note: confidence of a drift]
-/// The stretch where it begins was chosen among all of them, and the rank among all ranks: an interval at
-/// 95 % of each would find one by chance. So the 5 % are shared among ranks x stretches, and among the
-/// stretches once more for each further end that was chosen: where it is over, and behind what is looked
-/// again. The scatter is that of all stretches about the shape that was found, not that of the few that are
-/// slow, and never below the typical rank's: so eight slow stretches of five hundred are enough.
+/// The stretch in which a drift begins was selected among all stretches, and its rank among all ranks: with
+/// 95 % intervals each, chance alone would give one. So the 5 % are divided by ranks x stretches, and by the
+/// number of stretches again for each further end that was selected: where the drift ends, and after which
+/// the search was repeated. The variance is that of all stretches around the fitted shape, not only of the
+/// slow ones, and at least the typical rank's: so eight slow stretches of five hundred are enough.
 /// [Note: neighbours resemble each other].
 class DriftConfidence {
  public:
@@ -89,7 +88,7 @@ class DriftConfidence {
   [[nodiscard]] Scatter scatter(std::span<const double> residuals) const {
     return larger_of(scatter_of(residuals), typical_);
   }
-  /// In percent of a part; `n`: stretches that `scatter` is of.
+  /// In percent of a fraction; `n`: number of stretches behind `scatter`.
   [[nodiscard]] ConfidenceInterval interval(double middle, double variance, std::size_t n,
                                             const Scatter& scatter) const {
     const auto worth = static_cast<std::size_t>(static_cast<double>(n) / scatter.inflation());
@@ -102,17 +101,17 @@ class DriftConfidence {
   Scatter typical_;
 };
 
-/// Of a median of n stretches in a row; a median of normal values is less sure than their mean.
+/// Variance of a median of n consecutive stretches: larger than that of the mean, for normal values.
 double variance_of_median(const Scatter& scatter, std::size_t n) {
   return std::numbers::pi / 2 * scatter.variance_of_mean(n);
 }
 
-/// Of two stretches of time: how long the own time is in each, and the difference.
+/// Excess before and after a time, and its change.
 struct Levels {
   ConfidenceInterval before, after, change;  ///< percent
 };
 
-/// Of [from, at) and [at, end). Each side has the scatter of both at least.
+/// Levels of [from, at) and [at, end). Each side has at least the variance of both together.
 Levels levels_of(const ExcessSeries& series, std::size_t from, std::size_t at, std::size_t end,
                  const DriftConfidence& sure) {
   const std::span<const double> before = part(series.excess, from, at), after = part(series.excess, at, end);
@@ -132,7 +131,7 @@ Levels levels_of(const ExcessSeries& series, std::size_t from, std::size_t at, s
           .change = sure.interval(high - low, of_before + of_after, end - from, both)};
 }
 
-/// Stretches where the change may lie as well, one more on either side: in which of its steps is not known.
+/// Stretches in which the change may lie, plus one on each side, since it may be at any step of a stretch.
 std::pair<std::size_t, std::size_t> around(const ChangePoints& points, std::size_t end,
                                            const Scatter& scatter) {
   const std::size_t count = end - points.from;
@@ -148,7 +147,7 @@ std::pair<std::size_t, std::size_t> around(const ChangePoints& points, std::size
   return {low > points.from ? low - 1 : points.from, std::min(high + 1, end - 1)};
 }
 
-/// One rank's stretches [from, end).
+/// Searches stretches [from, end) of one rank.
 class Search {
  public:
   Search(const ExcessSeries& series, std::size_t from, std::size_t end, const DriftConfidence& sure)
@@ -163,7 +162,7 @@ class Search {
     const double as_always = criterion(fits_.rest_of_constant(), count, 1),
                  as_jump = criterion(jumps.rest[jumps.best - from_], count, 3),
                  as_ramp = criterion(ramps.rest[ramps.best - from_], count, ramps.best == from_ ? 2 : 3);
-    // The criterion takes stretches for independent, so it only says what is tried.
+    // The criterion assumes independent stretches, so it only selects the shapes to test.
     if (as_ramp < as_always && as_ramp <= as_jump && grows(ramps)) return std::move(out_);
     if (as_jump < as_always && jumps.best > from_ && at_once(jumps)) return std::move(out_);
     if (from_ == 0 && always()) return std::move(out_);
@@ -184,7 +183,7 @@ class Search {
     out_.others_ms = mean_of(series_, series_.others_ms, last, end_);
   }
 
-  /// Percent per hour. Times that grow scatter more the longer they are: the residuals count where they are.
+  /// Percent per hour. Larger times vary more: residuals are weighted by their own position.
   ConfidenceInterval slope_interval(std::size_t c, const Scatter& scatter) const {
     const FittedLine line = fits_.fit(ChangeShape::ramp, c);
     const std::vector<double> residuals = fits_.residuals(ChangeShape::ramp, c);
@@ -209,7 +208,7 @@ class Search {
     const Scatter scatter = sure_.scatter(fits_.residuals(ChangeShape::ramp, ramps.best));
     const auto where = ramps.best == from_ ? std::pair{from_, from_} : around(ramps, end_, scatter);
     ConfidenceInterval slope = slope_interval(ramps.best, scatter);
-    // Where it began is not known, and the slope follows from it.
+    // The begin is uncertain and the slope depends on it: take the union of the intervals.
     for (std::size_t c = where.first; c <= where.second && c - from_ < ramps.rest.size(); ++c) {
       const ConfidenceInterval other = slope_interval(c, scatter);
       slope.low = std::min(slope.low, other.low);
@@ -235,7 +234,7 @@ class Search {
     return true;
   }
 
-  /// One that always was a little slower is how machines are.
+  /// Constantly slower: reported from kSlowRank on, since machines always differ a little.
   bool always() {
     const std::span<const double> all = part(series_.excess, from_, end_);
     const double level = median(all);
@@ -256,8 +255,8 @@ class Search {
   RankDrift out_;
 };
 
-/// The level from `end` on, where what was before is over: the rank takes as long as the others, also in the
-/// last stretches, and measurably less than in [begin, end).
+/// The level from `end` on if the drift is over: the rank is as fast as the others, also in the last
+/// stretches, and significantly faster than in [begin, end).
 std::optional<ConfidenceInterval> after(const ExcessSeries& series, std::size_t begin, std::size_t end,
                                         const Scatter& typical) {
   const Levels levels = levels_of(series, begin, end, series.size(), DriftConfidence(typical));
@@ -267,14 +266,14 @@ std::optional<ConfidenceInterval> after(const ExcessSeries& series, std::size_t 
   return levels.after;
 }
 
-/// From stretch `from` on. Of several the latest: what is the case now, or was last.
+/// The latest drift from stretch `from` on: the current one, or the last.
 std::optional<RankDrift> drift_of(const ExcessSeries& series, std::size_t from, std::size_t ranks,
                                   const Scatter& typical) {
   const std::size_t all = series.size();
   if (all - from < kFewestForInterval) return std::nullopt;
   const std::size_t again = from == 0 ? 0 : 1;
   const Segment worst = worst_of(series, from);
-  // A few stretches at the end say nothing of whether it is over.
+  // Too few stretches at the end do not show that it is over.
   if (worst.size() >= kFewestForInterval && all - worst.end >= kFewestForInterval) {
     if (auto later = drift_of(series, worst.end, ranks, typical)) return later;
     if (const auto level = after(series, worst.begin, worst.end, typical)) {
@@ -298,7 +297,7 @@ std::vector<RankDrift> rank_drifts(std::span<const store::OwnTimeRow> times,
   std::vector<RankDrift> out;
   for (const ExcessSeries& series : all)
     if (auto drift = drift_of(series, 0, all.size(), typical)) out.push_back(std::move(*drift));
-  // What lasts comes first, so that the limit never takes it for what is over.
+  // Lasting drifts first, so that the limit removes past ones first.
   std::ranges::stable_sort(out, [](const RankDrift& a, const RankDrift& b) {
     return std::pair(a.over, -a.last_pct) < std::pair(b.over, -b.last_pct);
   });

@@ -15,7 +15,7 @@ std::string hours_text(std::int64_t ns) {
   return hours < 1 ? time_text(ns) : fmt::format("{:.1f} h", hours);
 }
 
-/// Two digits where it is small, none behind the point where it is large: "0.42", "3.1", "120".
+/// Two significant digits for small values, integers for large ones: "0.42", "3.1", "120".
 std::string percent_text(double value) {
   const double size = std::abs(value);
   return size < 1    ? fmt::format("{:.2f}", value)
@@ -55,7 +55,7 @@ std::string text_of(const RankDrift& drift) {
                        hours_text(drift.since_low_ns), hours_text(drift.since_high_ns), drift.since_step);
   }
   text += " its own time of a step, against the median of the others, ";
-  // Each interval is at 95 % for all ranks and stretches together: of one alone it is wider than usual.
+  // Intervals hold at 95 % for all ranks and stretches together: a single one is wider than usual.
   constexpr const char* kShared = "95 % shared among ranks and stretches";
   if (drift.pct_per_hour) {
     text += fmt::format("grew by {} % each hour ({} %, {}), to {:.1f} % more",

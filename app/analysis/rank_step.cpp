@@ -60,7 +60,7 @@ Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& win
   return sum;
 }
 
-/// What the device computed of forwards that the backward repeats. Spans of modules lie in one another.
+/// Device time of forwards that the backward repeats. Module spans nest: count the union.
 std::int64_t recomputed(const store::Store& store, const StepWindow& window, const RankActivity& activity) {
   const bool by_gpu = gpu_known(store, activity.rank, window.begin_ns, window.end_ns);
   std::vector<Interval> found;
@@ -79,7 +79,7 @@ std::int64_t recomputed(const store::Store& store, const StepWindow& window, con
 void read_instants(const store::Store& store, const StepWindow& window, RankStep& out) {
   constexpr std::array kRead{EventKind::bucket_flush, EventKind::allocator_state, EventKind::processor_wait};
   if (std::ranges::none_of(kRead, [&](EventKind kind) { return store.instant_count(out.rank, kind) > 0; }))
-    return;  // none to be read
+    return;  // avoids reading blocks
   store.for_each_instant(out.rank, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
     if (event.kind == EventKind::bucket_flush) ++out.bucket_flushes;
     if (event.kind == EventKind::allocator_state)
@@ -92,7 +92,7 @@ void read_instants(const store::Store& store, const StepWindow& window, RankStep
   });
 }
 
-/// Adds the waits that begin in the window to the longest.
+/// Adds the waits that begin in the window to `longest`.
 void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window,
                 LongestWaits& longest) {
   for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
@@ -160,7 +160,7 @@ RankReading read_step(const store::Store& store, std::uint32_t rank, const StepW
 std::optional<StepWindow> step_from(const store::Store& store, std::uint32_t rank, std::int64_t from_ns,
                                     std::int64_t until_ns) {
   const std::span<const store::StepRow> rows = store.steps();
-  // The next step lies before the end of the row after this one; were its begin lost, further on.
+  // The next step begins before the end of the row after this one, or later if its begin was lost.
   const auto row = std::partition_point(rows.begin(), rows.end(),
                                         [&](const store::StepRow& r) { return r.begin_ns < from_ns; });
   const std::size_t next = static_cast<std::size_t>(row - rows.begin()) + 1;

@@ -1,5 +1,5 @@
-// What a digest needs of one step of one rank. All of it is read at once, so that the rank's block of events
-// is looked for once.
+// The data of one step of one rank that a digest needs, read in one pass: the rank's block of events is
+// looked up once.
 #pragma once
 
 #include <cstddef>
@@ -19,40 +19,40 @@ namespace shardscope::analysis {
 
 struct RankStep {
   std::uint32_t rank = 0;
-  std::int64_t begin_ns = 0, end_ns = 0;  ///< the step as this rank saw it
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< the step on this rank
   TimePartition time;
   Recorded recorded;
-  std::int64_t fetch_wait_ns = 0;            ///< where it was recorded
-  std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
-  Exposure exposed;                          ///< of time.exposed_comm_ns
+  std::int64_t fetch_wait_ns = 0;            ///< if it was recorded
+  std::optional<std::int64_t> data_wait_ns;  ///< nullopt if it was not recorded
+  Exposure exposed;                          ///< split of time.exposed_comm_ns
   std::uint64_t bucket_flushes = 0;
   std::optional<FetchCounterSums> fetch_counters;
   MicroBatchSums micro_batches;    ///< count 0: none recorded
-  std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
-  /// What its caching allocator last said in the step: how often it had to free its cache so far in the run.
+  std::optional<GpuActivity> gpu;  ///< if the GPU's records cover the step
+  /// Last value in the step: how often its caching allocator has freed its cache since the begin of the run.
   std::optional<std::uint32_t> allocator_retries;
-  /// Of time.compute_ns, in modules whose forward the backward repeats; read of attached frameworks only.
+  /// Part of time.compute_ns in modules whose forward the backward repeats; attached frameworks only.
   std::int64_t recompute_ns = 0;
-  std::optional<ProcessorWaits> processor_waits;  ///< of the samples in the step
+  std::optional<ProcessorWaits> processor_waits;  ///< from the samples in the step
 };
 
-/// How long each instance of a collective (instance_of in communication.h) took on the ranks added.
+/// Durations of each instance of a collective (instance_of in communication.h) over the ranks added.
 class CollectiveTimes {
  public:
   struct Times {
-    std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had entered, else - begin
-    std::int64_t sum_ns = 0;  ///< of end - begin, without the pauses of the rank up to when all had entered
+    std::int64_t transfer_ns = 0;  ///< shortest end - begin of the transfer, or of the span
+    std::int64_t sum_ns = 0;       ///< of end - begin, without the rank's pauses before all had entered
     std::uint32_t ranks = 0;
     bool entered = false;  ///< a rank recorded when all had entered
   };
-  /// Of one rank in a step.
+  /// The durations of one rank in a step.
   struct Own {
     std::uint64_t instance = 0;
     Times times;
   };
   [[nodiscard]] static std::vector<Own> read(const store::Store& store, const RankStep& rank);
   void add(const std::vector<Own>& of_rank);
-  /// Its own times where no rank added has it.
+  /// The collective's own duration if no added rank has the instance.
   [[nodiscard]] Times of(const store::Store& store, std::uint32_t rank, instrumentation::StreamId stream,
                          const store::Span& collective) const;
 
@@ -76,13 +76,13 @@ struct RankReading {
   std::vector<CollectiveTimes::Own> collectives;
   Prefetch prefetch;
   std::vector<Wait> waits;  ///< the longest that begin in the step
-  /// In memory, about.
+  /// Approximate size in memory.
   [[nodiscard]] std::size_t bytes() const noexcept;
 };
 [[nodiscard]] RankReading read_step(const store::Store& store, std::uint32_t rank, const StepWindow& window);
 
-/// The first step that a rank begins at `from_ns` or later, as its own events have it; nothing where none is
-/// there that has ended by `until_ns`.
+/// The first step that a rank begins at `from_ns` or later, from its own events; nullopt unless it ended by
+/// `until_ns`.
 [[nodiscard]] std::optional<StepWindow> step_from(const store::Store& store, std::uint32_t rank,
                                                   std::int64_t from_ns, std::int64_t until_ns);
 

@@ -19,7 +19,7 @@ using plan::Visit;
 using plan::VisitKind;
 using GateRow = store::Store::GateRow;
 
-/// Which parameters a module reads although they are not its own: those gathered for it by attribute access,
+/// Parameters that a module reads although they belong to another: those gathered for it by attribute access,
 /// or fetched with it since.
 std::set<std::pair<std::uint32_t, std::uint32_t>> external_uses_in(const store::Store& store,
                                                                    std::uint32_t rank, std::int64_t begin_ns,
@@ -105,7 +105,7 @@ std::optional<VisitKind> visit_kind(ev::GateKind kind) {
 
 std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint32_t rank,
                                             std::int64_t at_ns) {
-  constexpr int kMostTried = 64;  // micro-steps that were cut short by a drop
+  constexpr int kMostTried = 64;  // limit on micro-steps truncated by dropped events
   const auto begins = [](const GateRow& gate) { return gate.kind == ev::GateKind::micro_step; };
   const auto whole_from = [&](const GateRow& first) -> std::optional<MicroStepGates> {
     const auto last = store.gate_after(rank, first.at_ns - 1, [&](const GateRow& gate) {
@@ -129,7 +129,7 @@ std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint
 Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const MicroStepGates& gates) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> external =
       external_uses_in(store, rank, gates.front().at_ns, gates.back().at_ns);
-  // Later micro-steps fetch them with the module; the first one shows them best.
+  // Later micro-steps fetch them with the module; in the first one they are recorded as attribute accesses.
   if (const auto first = micro_step_at(store, rank, store::Store::kBegin)) {
     external.merge(external_uses_in(store, rank, first->front().at_ns, first->back().at_ns));
   }
@@ -141,8 +141,7 @@ Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const Mi
       out.gates.push_back(gates[i]);
     }
     bool own = kind == VisitKind::pre_forward || kind == VisitKind::pre_backward;
-    // At its post-forward gate a module first returns parameters, of which it reads those that are not its
-    // own.
+    // At its post-forward gate a module first returns parameters; it reads those that are not its own.
     const bool ended = kind == VisitKind::post_forward;
     const ModuleId module{gates[i].id};
     bool read_to_return = false;

@@ -1,5 +1,5 @@
-// Where the ZeRO-3 scheduler of a recorded run and another one part, at the module boundaries that the run
-// was seen to pass. Both are computed (runtime/plan); nothing here is measured.
+// Compares the decisions of a recorded run's ZeRO-3 scheduler with those of another one, at the module
+// boundaries that the run passed. Both are computed (runtime/plan), not measured.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@
 namespace shardscope::analysis {
 
 struct Scheduling {
-  std::string missing;                          ///< why nothing is said; all else is empty then
-  plan::Compat run = plan::Compat::shardscope;  ///< whose decisions the run followed
+  std::string missing;                          ///< why there is no comparison; then all else is empty
+  plan::Compat run = plan::Compat::shardscope;  ///< the scheduler that the run used
   plan::Compat other = plan::Compat::deepspeed;
-  std::uint32_t micro_step = 0;              ///< whose boundaries these are
-  std::vector<store::Store::GateRow> gates;  ///< of each boundary (SchedulerDifference::visit)
+  std::uint32_t micro_step = 0;              ///< the one compared
+  std::vector<store::Store::GateRow> gates;  ///< of each boundary, by SchedulerDifference::visit
   plan::SchedulerComparison comparison;
-  std::string caveat;  ///< what the computation leaves out; may be empty
-  /// One line: how many boundaries differ and what that costs or saves, or that none does.
+  std::string caveat;  ///< what the computation omits; may be empty
+  /// One line: how many boundaries differ and what that costs or saves, or that none differs.
   [[nodiscard]] std::string text() const;
 };
 
-/// Runs both schedulers over the boundaries of that micro-step, with the limits of the recorded
-/// configuration, until each follows a complete trace. Compared with DeepSpeed's; a run that follows
-/// DeepSpeed or the documents is compared with ours.
+/// Runs both schedulers over the boundaries of the micro-step at `at_ns`, with the limits of the recorded
+/// configuration, until each follows a complete trace. The other scheduler is DeepSpeed's, or ours if the run
+/// follows DeepSpeed or the documents.
 [[nodiscard]] Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank,
                                             std::int64_t at_ns);
-/// The last micro-step of the lowest rank.
+/// Compares the last micro-step of the lowest rank.
 [[nodiscard]] Scheduling compare_scheduling(const store::Store& store);
 
 }  // namespace shardscope::analysis

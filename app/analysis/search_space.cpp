@@ -13,13 +13,13 @@ using instrumentation::RunTables;
 
 constexpr const char* kZero = "zero_optimization.";
 
-/// Two digits say enough of a size, and can be read.
+/// Rounds a size to two significant digits, for readability.
 std::int64_t two_digits(double count) {
   const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(std::max(count, 1.0))) - 1));
   return std::llround(std::round(count / unit) * unit);
 }
 
-/// Values beyond the whole model do what it does.
+/// Values above the size of the whole model have the effect of that size.
 SearchSetting sizes(const std::string& key, std::int64_t recorded, std::int64_t whole,
                     std::vector<std::int64_t> others) {
   SearchSetting setting{key, {{std::to_string(recorded)}}};
@@ -57,7 +57,7 @@ class Space {
     space_.push_back(std::move(stage));
   }
 
-  /// With the stages from..to alone; not at all where none of them is tried.
+  /// Restricts the setting to stages from..to; omits it if none of them is tried.
   void add(SearchSetting setting, std::uint32_t from, std::uint32_t to) {
     for (std::size_t i = 0; i < stages_.size(); ++i)
       if (stages_[i] >= from && stages_[i] <= to) setting.only_with.push_back(i);
@@ -86,7 +86,7 @@ class Space {
     std::int64_t vector = 0;
     for (const instrumentation::ParamInfo& param : tables_.params)
       if (param.shape.size() == 1) vector = std::max(vector, param.elems);
-    // A parameter below the threshold stays whole: that of the largest vector is one more than it has.
+    // A parameter below the threshold is persistent: for the largest vector use its size plus one.
     add(sizes(std::string(kZero) + "stage3_param_persistence_threshold", zero.param_persistence_threshold,
               tables_.elems, {0, vector + 1}),
         3, 3);

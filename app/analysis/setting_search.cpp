@@ -9,9 +9,9 @@
 namespace shardscope::analysis {
 namespace {
 
-/// A change that brings less than this brings nothing.
+/// Relative gain below which a change is not an improvement.
 constexpr double kBetter = 0.001;
-/// Steps closer than this are alike: fewer changes are then better. Small gains may add up to more.
+/// Steps closer than this are equal: prefer fewer changes. Larger than kBetter, since small gains add up.
 constexpr double kAlike = 0.005;
 
 bool fits(const PlayOutcome& outcome, const SearchBounds& bounds) {
@@ -65,7 +65,7 @@ class Search {
     return has_effect(space_, choice, setting);
   }
 
-  /// With the recorded value of every setting that has no effect.
+  /// The choice with the recorded value for every setting that has no effect.
   [[nodiscard]] Choice effective(Choice choice) const {
     for (std::size_t setting = 1; setting < choice.size(); ++setting)
       if (!matters(choice, setting)) choice[setting] = 0;
@@ -84,12 +84,12 @@ class Search {
         constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 2;
         product = product > kMost / values ? kMost : product * values;
       }
-      sum = std::max(sum, sum + product);  // the sum of two halves is no overflow; of more it may be
+      sum = std::max(sum, sum + product);  // two terms of at most kMost do not overflow; more may
     }
     return sum;
   }
 
-  /// Nothing where no plays are left.
+  /// nullopt if no plays are left.
   std::optional<PlayOutcome> outcome_of(const Choice& choice) {
     const Choice played = effective(choice);
     const auto found = known_.find(played);
@@ -114,7 +114,7 @@ class Search {
     choice[setting] = 0;
   }
 
-  /// The choice from which changing a single one of the settings from `first` on brings nothing.
+  /// A choice that no single change of a setting from `first` on improves.
   Choice descend(Choice at, std::size_t first) {
     std::optional<PlayOutcome> best = outcome_of(at);
     for (bool moved = best.has_value(); moved;) {
@@ -136,8 +136,8 @@ class Search {
     return at;
   }
 
-  /// What an early change brought a later one may bring as well: each setting of the best takes its recorded
-  /// value again, and keeps it where that costs nothing.
+  /// A later change may make an earlier one redundant: reset each changed setting of the best choice to its
+  /// recorded value, unless that costs time.
   void restore() {
     const std::vector<std::size_t> best = best_played(result_, bounds_, 1);
     if (best.empty()) return;

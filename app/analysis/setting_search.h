@@ -1,5 +1,5 @@
-// Which settings to play next when the best of many is looked for, and which of those played is best. It
-// plays nothing itself: `what-if --search` gives it a run on a virtual clock, tests a formula.
+// Chooses which combinations of settings to replay, and the best of those replayed. The caller replays:
+// `what-if --search` on a virtual clock, tests by a formula.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,32 @@
 
 namespace shardscope::analysis {
 
-/// One value of a setting. More than one key where they go together, as micro-batch and accumulation do.
+/// One value of a setting. Several keys if they change together, as micro-batch and accumulation do.
 struct SettingValue {
   std::string text;
   std::vector<std::string>
-      sets{};  ///< KEY=VALUE over the recorded configuration; none for the recorded value
+      sets{};  ///< KEY=VALUE, applied to the recorded configuration; none for the recorded value
 };
 
 struct SearchSetting {
   std::string name;
   std::vector<SettingValue> values;  ///< at least one; the first is the recorded one
-  /// Values of the space's first setting with which this one has an effect; empty: with all.
+  /// Indices of the values of the space's first setting with which this one has an effect; empty: all.
   std::vector<std::size_t> only_with{};
-  /// KEY=VALUE that keeps the recorded value where the first setting has another: for a default that follows
-  /// from it. Empty: it stays by itself.
+  /// KEY=VALUE that keeps the recorded value when the first setting changes: for a default that depends on
+  /// it. Empty: the default does not depend on it.
   std::string held{};
 };
 
-/// The index of a value for each setting.
+/// For each setting the index of its value.
 using Choice = std::vector<std::size_t>;
 
-/// What playing a choice gave.
+/// The result of replaying a choice.
 struct PlayOutcome {
   double step_ms = 0;
   std::int64_t peak_bytes = 0;
-  std::string refused{};  ///< why it was not played; empty: it was, and the figures are there
-  bool invalid = false;   ///< it was refused because no run can have these settings
+  std::string refused{};  ///< why it was not replayed; empty: it was, and the figures are valid
+  bool invalid = false;   ///< refused because the settings are invalid
 };
 
 struct Played {
@@ -44,37 +44,36 @@ struct Played {
 };
 
 struct SearchBounds {
-  std::int64_t memory_bytes = 0;  ///< of a rank's device; 0: none
-  std::size_t plays = 150;        ///< at most, with that of the recorded settings
+  std::int64_t memory_bytes = 0;  ///< device memory of a rank; 0: no limit
+  std::size_t plays = 150;        ///< maximum, including that of the recorded settings
 };
 
 struct SearchResult {
-  std::vector<Played> played;  ///< in order; the first has the recorded settings
-  std::size_t choices = 0;     ///< that differ in effect
-  bool complete = false;       ///< every one of them was played
-  bool cut_short = false;      ///< `plays` was reached before the search had ended
+  std::vector<Played> played;  ///< in order of replay; the first has the recorded settings
+  std::size_t choices = 0;     ///< number of choices with distinct effects
+  bool complete = false;       ///< all of them were replayed
+  bool cut_short = false;      ///< `plays` was reached before the search was done
 };
 
 /// [Note: how settings are searched]
-/// Where there are no more choices than plays, each is played. Otherwise settings change one at a time, from
-/// the recorded ones on: each setting in turn takes the best of its values, until none brings anything. That
-/// ends where no single change helps, which need not be the best. So it begins again from there with every
-/// other value of the first setting (the stage, on which most others depend), keeping it. Nothing is drawn by
-/// chance: the same space and figures give the same plays. A choice whose difference has no effect is the one
-/// without it.
+/// If there are no more choices than plays, all are replayed. Otherwise coordinate descent from the recorded
+/// settings: each setting in turn takes the best of its values, until none improves. That ends in a local
+/// optimum. So the search restarts from there with every other value of the first setting (the stage, on
+/// which most others depend), which is then fixed. It is deterministic: the same space and figures give the
+/// same plays. Choices that differ only in a setting without effect count as one.
 ///
-/// A choice that fits the memory is better than one that does not; of two that fit the faster is better, of
-/// two that do not the smaller.
+/// A choice that fits the memory is better than one that does not; of two that fit the faster one, of two
+/// that do not the smaller one.
 [[nodiscard]] SearchResult search_settings(const std::vector<SearchSetting>& space,
                                            const SearchBounds& bounds,
                                            const std::function<PlayOutcome(const Choice&)>& play);
 
-/// The `count` best of those that fit, as indices of `played`: the fastest, then always the fastest of those
-/// that need less memory than all before. Of those that are within half a per cent of the fastest the one
-/// with the fewest changes is taken.
+/// The `count` best of those that fit, as indices of `played`: the fastest, then repeatedly the fastest of
+/// those with less memory than all chosen before. Of choices within 0.5 % of the fastest the one with the
+/// fewest changes.
 [[nodiscard]] std::vector<std::size_t> best_played(const SearchResult& result, const SearchBounds& bounds,
                                                    std::size_t count);
-/// The one with the smallest peak; `played.size()` where all were refused.
+/// The one with the smallest peak; `played.size()` if all were refused.
 [[nodiscard]] std::size_t smallest_played(const SearchResult& result);
 
 /// Every KEY=VALUE of a choice.

@@ -1,4 +1,4 @@
-// Where the shards of a recorded run rest between uses (docs/zero.md P6).
+// Where the shards of a recorded run are stored between uses (docs/zero.md P6).
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,18 @@
 
 namespace shardscope::analysis {
 
-/// How a shard rests: the place that DeepSpeed's `final_location` and `remote_device` come to.
+/// The place of a shard, as resolved from DeepSpeed's `final_location` and `remote_device`.
 struct ShardPlace {
   plan::ShardPlace place = plan::ShardPlace::device;
-  bool pinned = false;  ///< on the host
+  bool pinned = false;  ///< if on the host
   bool int8 = false;    ///< zero_quantized_nontrainable_weights
   friend bool operator==(const ShardPlace&, const ShardPlace&) = default;
 };
 
-/// Where each parameter's shards are kept, by the settings of the run and the decisions that the engine
-/// places shards by. Nothing below stage 3, and of a run whose settings or sizes no engine could have had:
-/// the list is empty.
+/// The place of each parameter's shards, from the run's settings and the engine's own placement decisions.
+/// Empty below stage 3, and if the settings or sizes are not valid for the engine.
 [[nodiscard]] std::vector<ShardPlace> shard_rests(const instrumentation::RunTables& tables);
-/// The same for one.
+/// The place of one parameter's shards; nullopt if unknown.
 [[nodiscard]] std::optional<ShardPlace> shard_rest(const instrumentation::RunTables& tables,
                                                    std::uint32_t param);
 

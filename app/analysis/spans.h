@@ -1,4 +1,4 @@
-// Reading what a store holds of one lane or rank within a window of time.
+// Reads the spans of a lane or rank in an interval of time.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ void for_each_span(const store::Store& store, store::LaneId lane, std::int64_t b
 
 using store::is_checkpoint;
 
-/// A step as one rank saw it.
+/// A step on one rank.
 struct StepWindow {
   std::uint32_t step = 0;
   std::int64_t begin_ns = 0;

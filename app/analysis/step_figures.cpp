@@ -34,7 +34,7 @@ ValuesByStep token_rates(const store::Store& store, const Digest& digest) {
   return out;
 }
 
-/// Mean over the ranks, of steps of which all is known.
+/// Mean over ranks, for steps in which every rank is known.
 ValuesByStep mean_over_ranks(const Digest& digest, std::int64_t TimePartition::*part) {
   ValuesByStep out;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {

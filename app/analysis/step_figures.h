@@ -1,5 +1,4 @@
-// Figures of a run of which every measured step has a value, or the run has one: what `check` and sweeps
-// compare.
+// Figures with one value per measured step or one per run, which `check` and sweeps compare.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@ struct StepFigure {
   const char* title;  ///< "step time": in tables
   const char* unit;
   bool lower_is_better;
-  /// The figure of each measured step, without the first of the run; or, where this is null,
+  /// The figure of each measured step, without the first of the run; null for a figure of the run.
   ValuesByStep (*steps)(const store::Store&, const Digest&);
-  /// of the run.
+  /// The figure of the run, if `steps` is null.
   std::optional<double> (*one)(const Summary&);
 };
 

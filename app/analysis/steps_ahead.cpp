@@ -7,11 +7,11 @@
 namespace shardscope::analysis {
 namespace {
 
-/// Of a live run: what other threads of a rank say of a step may come this long after it.
+/// In a live run, events of a rank's other threads may arrive this much later.
 constexpr std::int64_t kSettling_ns = 4'000'000'000;
 
-/// Whether something is missing that may say how long the step lasts. A step of a live run may still get
-/// longer on another rank.
+/// Whether events are missing that may determine the step's end. In a live run the step may still get longer
+/// on another rank.
 bool lacks_events(const store::Store& store, std::uint32_t rank, std::int64_t from_ns, std::uint32_t step) {
   std::int64_t until_ns = store::Store::kEnd;
   const std::span<const store::StepRow> rows = store.steps();
@@ -57,7 +57,7 @@ void StepsAhead::read(const store::Store& store, std::uint32_t rank, std::int64_
   std::size_t bytes = 0;
   while (steps.size() < kMostSteps && bytes < room && !out_of_time()) {
     const std::optional<StepWindow> window = step_from(store, rank, from_ns, known_until_ns);
-    // Looking for it may have found that a block cannot be read: after that, not before.
+    // step_from() may have found an unreadable block, which adds a gap: check after it.
     if (!window || lacks_events(store, rank, from_ns, window->step)) return;
     steps.push_back(read_step(store, rank, *window));
     bytes += steps.back().bytes();

@@ -1,4 +1,4 @@
-// Steps of a rank that are read before the others' are due.
+// Steps of a rank that are read before the digest reaches them.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,32 @@
 
 namespace shardscope::analysis {
 
-/// Steps that end by then, `until_ns` at most, are known whole of every rank. Goes over all ranks: it is
-/// taken once for all that are read.
+/// The time up to which ended steps are final on every rank, at most `until_ns`. Visits all ranks: call it
+/// once per pass.
 [[nodiscard]] std::int64_t steps_known_until(const store::Store& store, std::int64_t until_ns);
 
 /// [Note: steps read ahead]
-/// A digest takes step after step, of each all ranks. The events of a rank lie in blocks of many steps, and a
-/// store has room for the blocks of some ranks: of thousands each step would read and decode the block of
-/// every rank anew. So where there are many, what is read of a rank is some of its steps, and kept until they
-/// are due. Only what nothing that comes later can change: steps of a rank that lacks no event from there on
-/// (how long such a step lasts, the other ranks say), and of a live run none that others may still be in.
+/// A digest processes step after step, each for all ranks. A rank's events are stored in blocks of many
+/// steps, and the store caches blocks of some ranks: with thousands, each step would decode every rank's
+/// block again. With many ranks several steps of a rank are therefore read at once and kept until the digest
+/// reaches them. Only steps that later events cannot change: of ranks that lack no event from there on (else
+/// other ranks determine the step's end), and in a live run none that other ranks may still be in.
 class StepsAhead {
  public:
-  /// The reading of the rank's first step that begins at `from_ns` or later; null: none was read. What lies
-  /// before is forgotten.
+  /// The rank's first step read that begins at `from_ns` or later; null if none was read. Discards earlier
+  /// steps.
   [[nodiscard]] const RankReading* next(std::uint32_t rank, std::int64_t from_ns);
-  /// The same, which is due.
+  /// Removes and returns the reading of `window`; nullopt if it was not read.
   [[nodiscard]] std::optional<RankReading> take(std::uint32_t rank, const StepWindow& window);
-  /// Reads steps of a rank from `from_ns` on that have ended by `known_until_ns` (steps_known_until): as many
-  /// as it has room and time for.
+  /// Reads steps of a rank from `from_ns` on that ended by `known_until_ns` (steps_known_until), as far as
+  /// memory and time allow.
   void read(const store::Store& store, std::uint32_t rank, std::int64_t from_ns, std::int64_t known_until_ns,
             const std::function<bool()>& out_of_time);
 
-  /// With fewer ranks the store has room for a block of each.
+  /// With fewer ranks the store can cache a block of each.
   static constexpr std::size_t kManyRanks = 32;
-  static constexpr std::size_t kMostBytes = std::size_t{96} << 20;  ///< of all ranks, and a step of each
-  static constexpr std::size_t kMostSteps = 64;                     ///< of a rank
+  static constexpr std::size_t kMostBytes = std::size_t{96} << 20;  ///< over all ranks, plus one step of each
+  static constexpr std::size_t kMostSteps = 64;                     ///< per rank
 
  private:
   std::unordered_map<std::uint32_t, std::deque<RankReading>> ranks_;

@@ -92,8 +92,8 @@ void measure_steps(const store::Store& store, Summary& summary) {
   if (tokens_known && measured_s > 0) summary.tokens_per_s = measured_tokens / measured_s;
 }
 
-/// Whether copies were recorded in all of a step's time that was recorded at all: what had so little detail
-/// that computation is not known either is no part of the figures.
+/// Whether copies were recorded in all of the step's recorded time; time at a level without computation is in
+/// none of the figures.
 bool copies_recorded(const store::Store& store, const RankStep& step) {
   if (!step.recorded.lowest || *step.recorded.lowest >= ev::Detail::params) return true;
   const auto lacking = [&](ev::Detail needed) {
@@ -102,7 +102,7 @@ bool copies_recorded(const store::Store& store, const RankStep& step) {
   return lacking(ev::Detail::params).subtract(lacking(ev::Detail::modules)).length() == 0;
 }
 
-/// By rank. Of thousands of ranks each step is gone over once, not once for each.
+/// Sums by rank. One pass over the steps, since there may be thousands of ranks.
 class RankSums {
  public:
   RankSums(const store::Store& store, const Digest& digest) : store_(store), digest_(digest) {
@@ -152,7 +152,7 @@ class RankSums {
     result.evaluations = digest_.evaluations(row.rank);
   }
 
-  /// Counts, not times: of the first step too.
+  /// Sums counts, which include the first step.
   static void count(const RankStep& step, bool measured, Sums& sums) {
     RankSummary& result = sums.result;
     sums.retries.add(step, measured);
@@ -201,10 +201,10 @@ class RankSums {
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;
     }
     result.outside = outside_peak(store_, result.rank);
-    // Transfers have the detail of memory events.
+    // Transfers are recorded at the same level of detail as memory events.
     result.copies_known =
         sums.copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
-    // On a CPU rank the device pool is host memory under its own arena.
+    // On a CPU rank the device pool is host memory in an arena of its own.
     result.model_state_peak =
         measured_model_states(store_, result.rank, ev::MemoryPool::device, &result.model_states_in_part);
     return std::move(result);
@@ -212,11 +212,11 @@ class RankSums {
 
   const store::Store& store_;
   const Digest& digest_;
-  std::vector<Sums> ranks_;  ///< as the store's rows
+  std::vector<Sums> ranks_;  ///< in the order of the store's rows
   std::unordered_map<std::uint32_t, std::size_t> index_;
 };
 
-/// What micro-batches held, over ranks, and how far these differed.
+/// Micro-batches over all ranks, and the imbalance between ranks.
 void summarize_micro_batches(const Digest& digest, Summary& summary) {
   for (const RankSummary& rank : summary.ranks) {
     if (!rank.micro_batches) continue;
@@ -232,14 +232,14 @@ void summarize_micro_batches(const Digest& digest, Summary& summary) {
 }
 
 /// Whether the lowest rank, whose collectives are counted, recorded all of them in this step. Collectives are
-/// emitted from detail `modules` on: in a step with neither modules nor collectives their number is unknown.
+/// emitted from detail `modules` on: without modules and collectives in a step their number is unknown.
 bool collectives_known(const StepDigest& step) {
   const RankStep& lowest = step.ranks.front();
   return lowest.recorded.whole(ev::Detail::modules) && (!step.ops.empty() || lowest.time.known());
 }
 
-/// Means over the steps that could be replayed, so that no part gains more than it takes; where none could
-/// be, over those whose path is known.
+/// Means over the steps that could be replayed, so that no part gains more than its time; if none could be,
+/// over those with a critical path.
 void summarize_path(const Digest& digest, Summary& summary) {
   std::vector<const StepDigest*> steps;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
@@ -268,7 +268,7 @@ void summarize_path(const Digest& digest, Summary& summary) {
   summary.critical_path = std::move(out);
 }
 
-/// Of all ranks in the steps measured.
+/// Sums of waits over the measured steps, for all pairs of ranks.
 void summarize_pairs(const Digest& digest, Summary& summary) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> sums;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
@@ -280,7 +280,7 @@ void summarize_pairs(const Digest& digest, Summary& summary) {
   std::ranges::stable_sort(summary.waited_pairs, std::greater{}, &WaitedPair::ns);
 }
 
-/// Named extras per step, and what they leave over.
+/// Named extras per step, and the unexplained rest.
 void explain_volume(const Digest& digest, Summary& summary) {
   VolumeParts sums{};
   std::size_t steps = 0;
@@ -298,13 +298,13 @@ void explain_volume(const Digest& digest, Summary& summary) {
     summary.volume_parts.push_back({static_cast<VolumeCause>(cause), part});
     left -= part;
   }
-  // What rounding of the means leaves is nothing, and not "-0".
+  // Avoids "-0" and rounding errors of the means.
   const bool nothing = std::abs(left) < 1e-9 * *summary.elements_per_step;
   summary.unexplained_elements_per_step = nothing ? 0 : left;
 }
 
-/// What the steps should have moved, the mean; `steps`: by micro-steps the number of those whose elements are
-/// counted. The expression is that of most.
+/// Expected volume, as a mean over steps; `steps`: number of counted steps by number of micro-steps. The
+/// formula is that of the most frequent number.
 void expect_volume(const store::Store& store, const Digest& digest,
                    std::map<std::int64_t, std::uint32_t> steps, Summary& summary) {
   if (!store.has_tables()) {
@@ -356,7 +356,7 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
       sum.waiting_ns += of_step.waiting_ns;
     }
   }
-  // Where some steps say what their elements are of, of those: the parts are to add up to the whole.
+  // If some steps have an explained volume, use only those: the parts must sum to the total.
   summary.elements_steps = explained > 0 ? explained : summary.ops_steps;
   if (summary.elements_steps > 0)
     summary.elements_per_step = (explained > 0 ? explained_elements : elements) / summary.elements_steps;
@@ -390,14 +390,14 @@ bool any_recorded(const store::Store& store, std::initializer_list<ev::EventKind
   return false;
 }
 
-/// Other stages have no fetch scheduler: of them none is what there was.
+/// Other stages have no fetch scheduler: their counts are 0, not unknown.
 void summarize_scheduler(const store::Store& store, const Digest& digest, Summary& summary) {
   using ev::EventKind;
   for (const StepDigest& step : digest.steps()) summary.lacking_steps += step.lacks_events() ? 1 : 0;
   const auto known = [&](std::initializer_list<EventKind> kinds) {
     return summary.stage != 3 || any_recorded(store, kinds);
   };
-  // Without the waits a prefetch that came too late looks like one that came in time.
+  // Without waits a late prefetch looks like one in time.
   if (records(summary, ev::Capability::fetch_waits) &&
       known({EventKind::fetch_decision, EventKind::prefetch_issued, EventKind::prefetch_outcome})) {
     Prefetch sum;
@@ -426,7 +426,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   describe_run(store, summary);
   measure_steps(store, summary);
   summary.ranks = RankSums(store, digest).take();
-  // A rank's digest has none of what its program does not record, which is not 0.
+  // What the program does not record is 0 in the digest, but unknown.
   if (!records(summary, ev::Capability::fetch_waits))
     for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();
   summarize_micro_batches(digest, summary);

@@ -1,5 +1,5 @@
-// The numbers of a run: what `summary --json` prints and the Overview shows. Definitions: metrics.md;
-// fields: its section 4. A figure that cannot be computed is an empty optional, never zero.
+// The figures of a run: printed by `summary --json`, shown by the Overview. Definitions: metrics.md; fields:
+// its section 4. A figure that cannot be computed is an empty optional, never zero.
 #pragma once
 
 #include <array>
@@ -29,114 +29,111 @@
 namespace shardscope::analysis {
 
 /// metrics.md 2.2: total = checkpoint + compute + exposed_comm + exposed_copy + idle + unrecorded, exactly,
-/// in nanoseconds. What runs while a checkpoint is saved or loaded is the checkpoint's and counts nowhere
-/// else.
+/// in nanoseconds. Time in which a checkpoint is saved or loaded counts as checkpoint only.
 struct TimePartition {
   std::int64_t checkpoint_ns = 0;
   std::int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_copy_ns = 0, idle_ns = 0, total_ns = 0;
-  /// Where events are missing or were not emitted (unrecorded.h): no part of it counts as anything else.
+  /// Events are missing or were not emitted (unrecorded.h): excluded from all other parts.
   std::int64_t unrecorded_ns = 0;
-  std::int64_t comm_ns = 0;  ///< |U_comm|, of what was recorded
-  /// Whether what the rank computed was recorded. Where nothing was (at a detail below `modules`, by a
-  /// runtime that does not emit it), all but the checkpoint is unrecorded: neither idle time nor exposed
-  /// communication is known then.
+  std::int64_t comm_ns = 0;  ///< |U_comm|, as far as recorded
+  /// Whether computation was recorded. If not (detail below `modules`, or a runtime that does not emit it),
+  /// all time but the checkpoint is unrecorded: idle time and exposed communication are then unknown.
   [[nodiscard]] bool known() const noexcept { return compute_ns > 0; }
   [[nodiscard]] std::int64_t recorded_ns() const noexcept { return total_ns - unrecorded_ns; }
   void add(const TimePartition& other) noexcept;
-  [[nodiscard]] std::optional<double> overlap_pct()
-      const;  ///< 100 (1 - exposed_comm / |U_comm|); where known()
+  [[nodiscard]] std::optional<double> overlap_pct() const;  ///< 100 (1 - exposed_comm / |U_comm|); if known()
 };
-/// How one rank spent [begin, end), paused time cut out. Computation is what the compute stream of the GPU
-/// did where its records cover all of it; else kernel spans where they were recorded; else module and
-/// optimizer spans without the waits inside them.
+/// Partitions [begin, end) of one rank, without paused time. Computation is the activity of the GPU's compute
+/// stream if its records cover the interval; else kernel spans if recorded; else module and optimizer spans
+/// minus the waits inside them.
 [[nodiscard]] TimePartition partition_time(const store::Store& store, std::uint32_t rank,
                                            std::int64_t begin_ns, std::int64_t end_ns);
 
 struct OpRow {
   instrumentation::CollectiveOp op{};
   std::uint64_t count = 0;
-  std::int64_t bytes = 0, elems = 0;  ///< metrics 2.3 S, summed over one rank's operations
-  /// Rates of the transfer alone: S over the time from the last arrival to the end, the least over ranks;
-  /// from the begin where the last arrival was not recorded.
+  std::int64_t bytes = 0, elems = 0;  ///< metrics 2.3 S, summed over the operations of one rank
+  /// Rates of the transfer: S over the time from the last arrival to the end, minimum over ranks; from the
+  /// begin if the last arrival was not recorded.
   std::optional<double> algbw_gbs, busbw_gbs;
-  /// As a cost: S over the time from begin to end, mean over ranks, waiting for the last one included.
+  /// Rates including waiting: S over the time from begin to end, mean over ranks.
   std::optional<double> algbw_waiting_gbs, busbw_waiting_gbs;
 };
-/// Checkpoints of a rank in the whole run. They lie between steps: no step's time holds them.
+/// Checkpoints of a rank in the whole run, between steps: excluded from step times.
 struct Checkpoints {
   std::uint32_t saves = 0, loads = 0;
   std::int64_t save_ns = 0, load_ns = 0;
 };
-/// Evaluations of a rank in the whole run, those that have ended. They lie between steps as well.
+/// Completed evaluations of a rank in the whole run; also between steps.
 struct Evaluations {
   std::uint32_t count = 0;
   std::int64_t ns = 0;
 };
-/// How long threads of a rank could have run and had no processor.
+/// Time for which runnable threads of a rank had no processor.
 struct ProcessorWaits {
-  std::int64_t waited_ns = 0;  ///< summed over its threads
-  std::int64_t over_ns = 0;    ///< of the time that the samples cover
-  std::uint64_t switches = 0;  ///< a thread lost its processor to another
+  std::int64_t waited_ns = 0;  ///< summed over threads
+  std::int64_t over_ns = 0;    ///< duration covered by the samples
+  std::uint64_t switches = 0;  ///< involuntary context switches
   void add(const ProcessorWaits& other) noexcept {
     waited_ns += other.waited_ns;
     over_ns += other.over_ns;
     switches += other.switches;
   }
-  /// Of a time as long as this.
+  /// The share of an interval of length `time`.
   [[nodiscard]] double waited_of(double time) const noexcept {
     return over_ns > 0 ? time * static_cast<double>(waited_ns) / static_cast<double>(over_ns) : 0;
   }
 };
 struct RankSummary {
   std::uint32_t rank = 0;
-  /// Parts of time.exposed_comm_ns: until the last rank had entered, and while bytes moved (critical_path.h).
+  /// Parts of time.exposed_comm_ns: until the last rank had entered, and transfer (critical_path.h).
   std::int64_t waiting_ns = 0, moving_ns = 0;
-  std::int64_t others_waited_ns = 0;  ///< for this rank, exposed, summed over the others
-  std::uint64_t entered_last = 0;     ///< collectives that it entered last while others waited
-  TimePartition time;  ///< summed over the steps measured of which it is known; over all where it is of none
-  std::uint32_t time_steps = 0;               ///< of which it is known
-  std::uint32_t whole_steps = 0;              ///< steps measured of which no event up to `modules` is missing
-  bool copies_known = false;                  ///< else exposed copies, if there were any, are in time.idle_ns
-  std::optional<std::int64_t> fetch_wait_ns;  ///< of the same steps, where they were recorded
-  std::optional<std::int64_t> data_wait_ns;   ///< nothing where it was not recorded
+  std::int64_t others_waited_ns = 0;  ///< exposed waits for this rank, summed over the others
+  std::uint64_t entered_last = 0;     ///< waits of other ranks for it, one per collective and waiting rank
+  TimePartition time;  ///< over measured steps with known computation; over all if it is known in none
+  std::uint32_t time_steps = 0;               ///< steps in which it is known
+  std::uint32_t whole_steps = 0;              ///< measured steps that lack no event up to detail `modules`
+  bool copies_known = false;                  ///< else exposed copies, if any, count as time.idle_ns
+  std::optional<std::int64_t> fetch_wait_ns;  ///< over the same steps, if recorded
+  std::optional<std::int64_t> data_wait_ns;   ///< nullopt if it was not recorded
   Checkpoints checkpoints;
   Evaluations evaluations;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::optional<store::ClockDrift> clock_drift;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
-  std::optional<OutsidePeak> outside;  ///< memory that is in no category; nothing where it was not sampled
-  std::optional<store::MemorySample> model_state_peak;  ///< nothing where it was not measured
-  bool model_states_in_part = false;  ///< that is because part changed where it was not recorded
-  /// Over the whole run; nothing where none were recorded (stages 0 to 2).
+  std::optional<OutsidePeak> outside;  ///< memory in no category; nullopt if it was not sampled
+  std::optional<store::MemorySample> model_state_peak;  ///< nullopt if it was not measured
+  bool model_states_in_part = false;                    ///< because part of it changed while unrecorded
+  /// Over the whole run; nullopt if none were recorded (stages 0 to 2).
   std::optional<FetchCounterSums> fetch_counters;
-  /// Micro-batches of every completed step; nothing where none were recorded.
+  /// Micro-batches of every completed step; nullopt if none were recorded.
   std::optional<MicroBatchSums> micro_batches;
-  /// Over the steps measured that the GPU's records cover; nothing where they cover none.
+  /// Over the measured steps covered by GPU records; nullopt if there are none.
   std::optional<GpuActivity> gpu;
-  /// In the steps measured, how often its caching allocator had to free its cache: each time it waits for the
-  /// device. Nothing where it was not recorded.
+  /// How often its caching allocator freed its cache in the measured steps, waiting for the device each time.
+  /// nullopt if it was not recorded.
   std::optional<std::uint64_t> allocator_retries;
-  /// Of samples in the steps measured; nothing where the kernel of its host does not say it.
+  /// From samples in the measured steps; nullopt if its host's kernel does not report it.
   std::optional<ProcessorWaits> processor_waits;
 };
-/// Why model states take more than their expression.
+/// Why model states exceed their formula.
 enum class MemoryCause : std::uint8_t {
-  padding,            ///< shards of equal size: what fills the last ones
-  rounding,           ///< buffers are of whole blocks
-  scales,             ///< of frozen weights that are stored as int8, whose expression is a byte an element
-  unquantized,        ///< frozen weights that keep the storage type where others are int8
-  pieces,             ///< first layout of stage 1: owned parameters a second time, in a row
-  no_secondary,       ///< hpZ, below 0: parameters without a secondary copy at the peak
-  whole_gradients,    ///< of modules whose gradients are computed and not reduced to their owners yet
-  gradient_copies,    ///< compat gradient_buffers: fp32 copies for the update, less what is freed
-  cut_gradients,      ///< DeepSpeed 2: of parameters that are cut between ranks both have whole gradients
-  earlier_gradients,  ///< DeepSpeed 2: of earlier micro-steps, beside those of the last
-  secondary_shards,   ///< FSDP2, reshard_after_forward=N: parts for fewer ranks, from forward to backward
-  zenflow_chosen,     ///< ZenFlow: states of the chosen columns, a second time
+  padding,            ///< shards have equal size: the last ones are filled up
+  rounding,           ///< buffers consist of whole blocks
+  scales,             ///< of frozen weights stored as int8, for which the formula has one byte per element
+  unquantized,        ///< frozen weights in the storage type while others are int8
+  pieces,             ///< first layout of stage 1: owned parameters once more, contiguous
+  no_secondary,       ///< hpZ, negative: parameters without a secondary copy at the peak
+  whole_gradients,    ///< computed gradients of modules, not yet reduced to their owners
+  gradient_copies,    ///< compat gradient_buffers: fp32 copies for the update, minus what is freed
+  cut_gradients,      ///< DeepSpeed 2: both owners of a split parameter hold its whole gradient
+  earlier_gradients,  ///< DeepSpeed 2: of earlier micro-steps, besides those of the last one
+  secondary_shards,   ///< FSDP2, reshard_after_forward=N: shards for fewer ranks, from forward to backward
+  zenflow_chosen,     ///< ZenFlow: a second copy of the states of selected columns
   zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device
   zenflow_sums,              ///< ZenFlow: gradients accumulated for the CPU optimizer, beyond one set
 };
-/// "padding", ... and one sentence that explains it.
+/// "padding", ...; a sentence that explains it.
 [[nodiscard]] const char* name_of(MemoryCause cause) noexcept;
 [[nodiscard]] const char* explain(MemoryCause cause) noexcept;
 struct MemoryPart {
@@ -146,15 +143,15 @@ struct MemoryPart {
 struct MemoryModel {
   std::string expression;  ///< e.g. "2S + 14S/n"
   std::int64_t bytes_per_rank = 0;
-  std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks, at their own peak
-  std::uint32_t measured_rank = 0;                      ///< that rank
-  std::int64_t measured_at_ns = 0;                      ///< and when: not when the pool held most
+  std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks, each at its own peak
+  std::uint32_t measured_rank = 0;                      ///< the rank of that peak
+  std::int64_t measured_at_ns = 0;                      ///< its time, which may differ from the pool's peak
   std::optional<double> excess_pct;
-  /// Named extras over the expression on that rank, and what they leave over; nothing where the recording
-  /// does not name its parameters.
+  /// Extras over the formula on that rank, by cause, and the remainder; nullopt if the recording has no
+  /// parameters.
   std::vector<MemoryPart> parts;
   std::optional<std::int64_t> unexplained_bytes;
-  /// The same for model states that are offloaded, by pool; the fields above are the device's.
+  /// The same for offloaded model states, by pool; the fields above are those of the device.
   struct Offloaded {
     instrumentation::MemoryPool pool{};
     std::string expression;
@@ -165,44 +162,44 @@ struct MemoryModel {
   };
   std::vector<Offloaded> offloaded;
 };
-/// Micro-steps of all ranks that recorded or followed the fetch trace, and how often it was invalidated.
+/// Micro-steps of all ranks that recorded or followed the fetch trace, and its invalidations.
 struct TraceCounts {
   std::uint64_t record = 0, complete = 0, invalidated = 0;
 };
 struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
   std::int64_t late_wait_ns = 0;
-  std::int64_t vain_bytes = 0;  ///< gathered by those that were mistargeted or unused (metrics 2.3 S)
+  std::int64_t vain_bytes = 0;  ///< gathered by mistargeted or unused prefetches (metrics 2.3 S)
 };
-/// A stretch of a critical path, by what ran there.
+/// A piece of a critical path and the work in it.
 struct LongPathPiece {
   std::string part, label;  ///< "backward", "h.3.mlp"; label empty: no span covers most of it
   std::uint32_t rank = 0, step = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
 };
-/// Exposed waiting of one rank for another that came last, over the steps measured.
+/// Exposed time for which one rank waited for another that entered last, over the measured steps.
 struct WaitedPair {
   std::uint32_t waiter = 0, late = 0;
   std::int64_t ns = 0;
 };
-/// What bounds the steps: the means of their critical paths (critical_path.h), by name_of(PathPart).
+/// What bounds the steps: means over their critical paths (critical_path.h), by name_of(PathPart).
 struct PathSummary {
-  /// Those that could be replayed; where none could be, those whose path is known.
+  /// Steps that could be replayed; if none could, those with a critical path.
   std::uint32_t steps = 0;
   std::vector<std::pair<std::string, double>> ms_per_step;  ///< parts above 0; they sum to the step
-  /// By how much a step would be shorter if the part took no time (free_parts.h), of the same steps; empty
-  /// where none could be replayed. They do not sum to anything.
+  /// How much shorter a step would be if the part took no time (free_parts.h), over the same steps; empty if
+  /// none could be replayed. These do not sum to a total.
   std::vector<std::pair<std::string, double>> gain_ms_per_step;
-  std::vector<LongPathPiece> longest{};  ///< of all completed steps, longest first
+  std::vector<LongPathPiece> longest{};  ///< over all completed steps, longest first
 };
-/// How much arithmetic a token takes, and how much of the hardware's that is.
+/// Operations per token, and the fraction of the hardware's peak.
 struct Efficiency {
   double flop_per_token = 0;
-  std::string formula;                             ///< with its numbers
-  std::optional<double> tflops_per_rank, mfu_pct;  ///< mfu: where the hardware's peak is known
+  std::string formula;                             ///< with numbers
+  std::optional<double> tflops_per_rank, mfu_pct;  ///< mfu: if the hardware's peak is known
   std::optional<double> peak_tflops;
 };
-/// A named extra (or saving, below 0) over the expression of the communicated volume.
+/// A named deviation from the formula of the communicated volume; negative: a saving.
 struct VolumePart {
   VolumeCause cause{};
   double elements_per_step = 0;
@@ -210,87 +207,87 @@ struct VolumePart {
 struct Summary {
   // run
   std::uint32_t world = 0;
-  std::uint32_t copy_ranks = 0;  ///< of them, those that train one copy of the model: one data-parallel group
+  std::uint32_t copy_ranks = 0;  ///< ranks that train one copy of the model: one data-parallel group
   std::int32_t stage = 0;
   std::int64_t params = 0;
   std::string model, config_json, device;
-  std::vector<ParamGroupRow> param_groups;  ///< none where the run gave none
-  std::string framework;                    ///< that was watched; empty: not given
+  std::vector<ParamGroupRow> param_groups;  ///< empty if the run has no groups
+  std::string framework;                    ///< as reported; empty: not given
   Framework kind = Framework::zero;
   std::uint64_t records = 0;  ///< what it can record (instrumentation/capability.h); 0: not given
   std::vector<instrumentation::NotRecorded> not_recorded;
   double link_gbps = 0, link_latency_us = 0;
   bool simulated = false;
-  std::uint64_t events = 0;  ///< that the figures are made of
+  std::uint64_t events = 0;  ///< on which the figures are based
   store::Losses losses;
-  std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
+  std::optional<instrumentation::Detail> recorded_detail;  ///< the highest level with any event
   std::vector<store::Store::UnmatchedEnds> unmatched_ends;
   std::vector<std::string> problems;           ///< what is missing or damaged in the recording, as text
-  std::optional<Distributions> distributions;  ///< of a recording with limits
-  std::optional<Kept> kept;                    ///< what is here at full detail; nothing: everything
-  /// Ranks that became slow, or always were; nothing where ranks' own times were not kept (rank_drift.h).
+  std::optional<Distributions> distributions;  ///< only in a recording with limits
+  std::optional<Kept> kept;                    ///< what has full detail; nullopt: everything
+  /// Ranks that became slow or always were; nullopt if own times were not recorded (rank_drift.h).
   std::optional<std::vector<RankDrift>> rank_drifts;
-  std::optional<NotFiniteGradients> not_finite;  ///< nothing where the program does not record them
+  std::optional<NotFiniteGradients> not_finite;  ///< nullopt if the program does not record them
   std::uint32_t steps = 0;                       ///< completed
-  std::uint32_t steps_measured = 0;              ///< without the first (warm-up) where there are more
+  std::uint32_t steps_measured = 0;              ///< without the first (warm-up) if there are several
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
   std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> eval_loss;  ///< held-out loss after each step; NaN where none was measured
   std::vector<double> step_ms;
   std::vector<RankSummary> ranks;
-  std::optional<MicroBatchSums> micro_batches;  ///< of all ranks and every completed step
+  std::optional<MicroBatchSums> micro_batches;  ///< over all ranks and completed steps
   std::optional<double> uneven_pct;             ///< Unevenness::pct()
   std::vector<WaitedPair> waited_pairs;         ///< longest first
-  bool waited_pairs_whole = true;  ///< else of each step those that waited longest: at least as long as said
-  std::optional<PathSummary> critical_path;  ///< where it is known what the ranks computed
+  bool waited_pairs_whole = true;               ///< else only each step's longest pairs: lower bounds
+  std::optional<PathSummary> critical_path;     ///< if the computation of the ranks was recorded
   std::optional<Efficiency> efficiency;
   MemoryModel memory_model;
-  /// Communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice), of the steps in which it
-  /// was recorded.
+  /// Communicated per rank (metrics 2.3 elems, not busbw; an all-reduce counts twice), over the steps in
+  /// which it was recorded.
   std::optional<double> elements_per_step;
-  /// Steps measured that elements_per_step and its parts are of: no event that they need is missing.
+  /// Measured steps behind elements_per_step and its parts: those that lack none of the required events.
   std::uint32_t elements_steps = 0;
-  std::uint32_t ops_steps = 0;  ///< the same of `ops`
+  std::uint32_t ops_steps = 0;  ///< the same for `ops`
   std::string comm_expression;  ///< "2S" or "3S"
   double expected_elements_per_step = 0;
-  /// expected + these = elements_per_step, but for what is unexplained; only those that are not 0.
+  /// expected + these = elements_per_step, except for the unexplained rest; only non-zero ones.
   std::vector<VolumePart> volume_parts;
-  std::optional<double> unexplained_elements_per_step;  ///< unknown at a detail without parameters
+  std::optional<double> unexplained_elements_per_step;  ///< unknown if parameters were not recorded
   std::vector<OpRow> ops;
-  /// Prefetches of all ranks; unknown where stage 3 recorded no decision of its scheduler.
+  /// Prefetches of all ranks; nullopt if stage 3 recorded none of its scheduler's decisions.
   std::optional<Prefetch> prefetch;
-  std::uint32_t prefetch_steps = 0;  ///< of which it is: completed ones of which no rank lacks events
-  std::uint32_t lacking_steps = 0;   ///< completed steps of which a rank lacks events
-  std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
-  /// Batches of evaluations that recorded or followed the trace of evaluation; nothing where there were none.
-  /// What was invalidated is in `trace`, of either.
+  std::uint32_t prefetch_steps = 0;  ///< its completed steps: those in which no rank lacks events
+  std::uint32_t lacking_steps = 0;   ///< completed steps in which a rank lacks events
+  std::optional<TraceCounts> trace;  ///< nullopt if stage 3 did not record its mode
+  /// Batches of evaluations that recorded or followed the trace of evaluation; nullopt if there were none.
+  /// `trace` counts the invalidations of both.
   std::optional<TraceCounts> eval_trace;
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
   std::string first_invalidation_text;                  ///< explain() of it
-  std::optional<Scheduling> scheduling;                 ///< whole_summary() alone: it reads every decision
+  std::optional<Scheduling> scheduling;                 ///< from whole_summary() only: reads every decision
 };
 [[nodiscard]] Summary summarize(const store::Store& store);
-/// The same, and what only the file says: its problems and distributions.
+/// Includes what only the file contains: its problems and distributions.
 [[nodiscard]] Summary summarize(const store::Store& store, const store::RecordingInfo& info);
-/// All that `summary --json` says of a recording.
+/// Everything that `summary --json` prints of a recording.
 [[nodiscard]] Summary whole_summary(const store::Store& store, const store::RecordingInfo& info);
 [[nodiscard]] std::string to_json(const Summary& summary);
 
 class Digest;  // digest.h
 
-/// A setting to change.
+/// A setting and its new value.
 struct Change {
-  std::string key;    ///< "zero_optimization.reduce_bucket_size", as `run --set` and `what-if --set` take it
+  std::string key;    ///< "zero_optimization.reduce_bucket_size", as for `run --set` and `what-if --set`
   std::string value;  ///< JSON
 };
-/// Changes that go together, and the sentence that says so.
+/// Changes that belong together, and the sentence that describes them.
 struct Advice {
   std::vector<Change> changes{};
   std::string next_step{};
 };
-/// What a finding's bytes are: of a rank's memory, or what it communicates in a step.
+/// Unit of a finding's bytes: memory of a rank, or communication per step.
 enum class BytesOf : std::uint8_t { memory, communication };
-/// A diagnosis: what, how much, why, what to do. docs/findings has a page of each id.
+/// A diagnosis: what, how much, why, what to do. docs/findings has a page for each id.
 struct Finding {
   instrumentation::Severity severity{};
   std::string title, evidence, next_step;
@@ -298,26 +295,26 @@ struct Finding {
   std::uint32_t rank = instrumentation::kNoId;
   std::int64_t until_ns = 0;                 ///< end of where to look; 0: a moment, or the whole run
   std::string id{}, page{}, panel{};         ///< "straggler", "docs/findings/straggler.md", "timeline"
-  std::optional<double> cost_ms{};           ///< of a step
-  std::optional<double> cost_once_ms{};      ///< of the run
-  std::optional<std::int64_t> cost_bytes{};  ///< of what `bytes_of` says
-  std::vector<Change> changes{};             ///< settings that this stage, framework and cause have
-  /// By how much what-if predicts that a step gets shorter with all changes, and the device's peak smaller.
+  std::optional<double> cost_ms{};           ///< per step
+  std::optional<double> cost_once_ms{};      ///< once per run
+  std::optional<std::int64_t> cost_bytes{};  ///< as defined by `bytes_of`
+  std::vector<Change> changes{};             ///< settings that are valid for this stage, framework and cause
+  /// Predicted by what-if with all changes: reduction of the step time and of the device's peak.
   std::optional<double> gain_ms{};
   std::optional<std::int64_t> gain_bytes{};
-  std::string gain_basis{};             ///< of what figures; or why nothing is predicted
-  std::vector<std::string> explains{};  ///< titles of findings that this one is the cause of
-  /// What what-if is asked about (advice.h), what disturbs least first; until then `changes` and `next_step`
+  std::string gain_basis{};             ///< the figures behind it; or why there is no prediction
+  std::vector<std::string> explains{};  ///< titles of findings caused by this one
+  /// The options that what-if tries (advice.h), least intrusive first; before that `changes` and `next_step`
   /// are those of the first.
   std::vector<Advice> options{};
-  std::string otherwise{};  ///< what to do where none of them gains
+  std::string otherwise{};  ///< what to do if none of them gains
   BytesOf bytes_of = BytesOf::memory;
 };
-/// Causes before symptoms; within the same severity what costs more comes first. The digest is of all
+/// All findings: causes before symptoms; within a severity the more expensive first. The digest covers all
 /// completed steps.
 [[nodiscard]] std::vector<Finding> find(const store::Store& store, const Summary& summary,
                                         const Digest& digest);
-/// Makes the digest.
+/// The same with a digest computed here.
 [[nodiscard]] std::vector<Finding> find(const store::Store& store, const Summary& summary);
 [[nodiscard]] std::string findings_json(const std::vector<Finding>& findings, bool simulated);
 
@@ -325,36 +322,34 @@ struct Difference {
   std::string metric, unit;
   std::optional<double> a, b;
   double spread_a = 0,
-         spread_b = 0;  ///< half width of the interquartile range over steps: to show, not to judge
+         spread_b = 0;  ///< half the interquartile range over steps: for display, not for the verdict
   bool lower_is_better = true;
-  bool of_run = false;  ///< each run has one value of it, which nothing scatters
-  /// Of B - A in the figure's unit, 95 %: of the steps that both have, in pairs, by blocks, or of repeats.
-  /// Nothing where there are too few of them.
+  bool of_run = false;  ///< one value per run, without a variance
+  /// 95 % interval of B - A in the figure's unit: from pairs of steps that both have, by blocks, or from
+  /// repeats. nullopt with too few of them.
   std::optional<ConfidenceInterval> interval{};
-  /// Whether the interval leaves zero out, or the one value of each run differs. Where it does not, neither
-  /// is better.
+  /// Whether the interval excludes zero, or the single values of the runs differ. If not, neither is better.
   [[nodiscard]] bool differs() const noexcept;
 };
 struct Comparison {
   std::vector<Difference>
       metrics;  ///< step time, exposed communication, overlap, peak memory, flushes, tokens/s
   std::vector<std::string> config_changes;  ///< "zero_optimization.overlap_comm: true -> false"
-  std::string verdict;                      ///< one sentence that the numbers bear
-  std::string method;                       ///< how it was judged, and of how many steps
-  std::vector<std::string>
-      unlike;  ///< what the two trained otherwise: "model: gpt2 and gpt-mini". Empty: alike
+  std::string verdict;                      ///< one sentence that the figures support
+  std::string method;                       ///< how it was derived, and from how many steps
+  std::vector<std::string> unlike;  ///< differences of the trainings: "model: gpt2 and gpt-mini". Empty: none
   bool simulated_a = false, simulated_b = false;
-  /// What the figures of a side lack, in words: losses and problems of each of its runs. Empty: nothing.
+  /// Why the figures of a side are incomplete: losses and problems of its runs. Empty: complete.
   std::vector<std::string> missing_a, missing_b;
 };
-/// A run to compare: its store and what was made from it. None is owned.
+/// A run to compare. Nothing is owned.
 struct Run {
   const store::Store* store = nullptr;
   const Summary* summary = nullptr;
-  const Digest* digest = nullptr;  ///< of all its steps, where the caller has one; else it is made
+  const Digest* digest = nullptr;  ///< of all its steps; null: computed when needed
 };
-/// A against B. Medians are over the steps of all repeats. What differs is judged by pairs of steps with the
-/// same number (paired_steps.h), so never by how far the steps of one run scatter.
+/// Compares A with B. Medians are over the steps of all repeats. Differences are judged on pairs of steps of
+/// equal number (paired_steps.h), not by the variance within one run.
 [[nodiscard]] Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b);
 
 }  // namespace shardscope::analysis

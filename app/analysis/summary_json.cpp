@@ -1,4 +1,4 @@
-// `summary --json`: the fields of metrics.md section 4. What is not known is null.
+// `summary --json`: the fields of metrics.md section 4. Unknown values are null.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -53,13 +53,14 @@ json outside_json(const std::optional<OutsidePeak>& outside) {
   return {{"most_bytes", outside->bytes}, {"in_use_bytes", outside->in_use_bytes}, {"at_ns", outside->at_ns}};
 }
 
-/// Null where no step is covered by the GPU's records: not known, not idle.
+/// Null if the samples were not recorded: unknown, not 0.
 json processor_wait_json(const std::optional<ProcessorWaits>& waits) {
   if (!waits) return nullptr;
   return {
       {"waited_ms", ms(waits->waited_ns)}, {"over_ms", ms(waits->over_ns)}, {"switches", waits->switches}};
 }
 
+/// Null if GPU records cover no step: unknown, not idle.
 json gpu_json(const std::optional<GpuActivity>& gpu) {
   if (!gpu) return nullptr;
   json streams = json::object();
@@ -88,7 +89,7 @@ json gpu_json(const std::optional<GpuActivity>& gpu) {
           {"without_launch", gpu->no_launch}};
 }
 
-/// By DeepSpeed's names; its word for elements is numel.
+/// With DeepSpeed's names, which has "numel" for elements.
 json counts_json(const plan::FetchCounts& counts) {
   json out = json::object();
   for (std::size_t i = 0; i < counts.size(); ++i) {

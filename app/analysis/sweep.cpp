@@ -18,7 +18,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// A figure by step, of each repeat of a side.
+/// A figure by step, for each repeat of a side.
 using Repeats = std::vector<ValuesByStep>;
 
 class Sides {
@@ -41,7 +41,7 @@ class Sides {
 
  private:
   const std::vector<SweepSide>& sides_;
-  std::deque<Digest> made_;  ///< whose addresses stay
+  std::deque<Digest> made_;  ///< a deque: addresses must not change
   std::vector<std::vector<const Digest*>> digests_;
 };
 
@@ -53,11 +53,11 @@ std::optional<double> median_of(const Repeats& repeats) {
   return all.empty() ? std::nullopt : std::optional(quantile(std::move(all), 0.5));
 }
 
-/// Against the first side, in percent of what it has in the steps that both have.
+/// The change relative to the first side, in percent, over the steps that both have.
 void compare_steps(const Repeats& base, const Repeats& side, double confidence, SweepValue& out) {
   PairedSteps found = paired_steps(base, side, confidence);
   out.pairs = found.pairs;
-  if (!found.base || !(*found.base > 0)) return;  // there is no part of nothing
+  if (!found.base || !(*found.base > 0)) return;  // no percentage of zero
   const double percent = 100 / *found.base;
   out.change_pct = percent * *found.difference;
   if (!found.interval) return;
@@ -67,7 +67,7 @@ void compare_steps(const Repeats& base, const Repeats& side, double confidence, 
   out.interval = found.interval;
 }
 
-/// What a run has one value of: the largest of the repeats.
+/// For a figure with one value per run: the largest over the repeats.
 std::optional<double> largest(const StepFigure& figure, const SweepSide& side) {
   std::optional<double> out;
   for (const Run& run : side.runs) {

@@ -1,4 +1,4 @@
-// Several runs against the first of them. Definitions: metrics.md 2.9.
+// Compares several runs with the first of them. Definitions: metrics.md 2.9.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace shardscope::analysis {
 
-/// A run, or what was run again with the same settings (repeats).
+/// A run, or repeats of it with the same settings.
 struct SweepSide {
   std::string label;  ///< "A"
   std::vector<Run> runs;
 };
 
-/// A figure of one side; the change is against the first side, of which there is none.
+/// A figure of one side; changes are relative to the first side, which has none.
 struct SweepValue {
-  std::optional<double> value;  ///< median over the measured steps of all repeats; of a run's one figure too
+  std::optional<double> value;  ///< median over measured steps of all repeats; largest of a figure per run
   std::optional<double> change_pct;
-  std::optional<ConfidenceInterval> interval;  ///< of change_pct; none of figures that a run has one of
+  std::optional<ConfidenceInterval> interval;  ///< of change_pct; nullopt for figures with one value per run
   std::size_t pairs = 0;                       ///< measured steps that both have
   [[nodiscard]] bool differs() const noexcept { return interval && interval->excludes_zero(); }
 };
@@ -38,23 +38,23 @@ struct SweepSetting {
 };
 
 struct Sweep {
-  std::string verdict;  ///< about step time, no stronger than the intervals
-  /// Confidence of one interval, so that all intervals of a figure hold together with kTogether (Bonferroni).
+  std::string verdict;  ///< on step time, supported by the intervals
+  /// Confidence of each interval: all intervals of a figure hold together with kTogether (Bonferroni).
   double confidence = 0;
   std::vector<SweepFigure> figures;
-  std::vector<SweepSetting> settings;  ///< those that not every side has alike
+  std::vector<SweepSetting> settings;  ///< those that differ between sides
   std::vector<std::size_t> measured_steps;
   std::vector<bool> simulated;
-  std::vector<std::vector<std::string>> missing;  ///< what each side's figures lack, in words
+  std::vector<std::vector<std::string>> missing;  ///< why each side's figures are incomplete
   static constexpr double kTogether = 0.95;
 };
 
 /// [Note: several comparisons]
-/// One in twenty runs that do not differ at all is outside of its own 95 % interval: with n runs against the
-/// first each interval has 1 - 0.05 / n. Steps are taken in pairs by number and cut into blocks
-/// (block_interval); where every side has the same number of repeats, two or more, each pair of repeats is
-/// one value instead: how runs of the same settings differ from start to start is then in the interval. Two
-/// sides at least, each with a run.
+/// One in twenty equal runs lies outside its own 95 % interval: with n runs compared with the first, each
+/// interval has confidence 1 - 0.05 / n. Steps are paired by number and cut into blocks (block_interval); if
+/// every side has the same number of repeats, two or more, each pair of repeats gives one value instead, so
+/// that the interval includes the variance between starts of the same settings. Needs at least two sides,
+/// each with a run.
 [[nodiscard]] Sweep sweep(const std::vector<SweepSide>& sides);
 
 }  // namespace shardscope::analysis

@@ -1,4 +1,4 @@
-// The partition of a rank's time (metrics.md 2.2) and what it is made of.
+// The partition of a rank's time (metrics.md 2.2) and its inputs.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -42,7 +42,7 @@ IntervalSet checkpoints(const store::Store& store, std::uint32_t rank, std::int6
   return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
 }
 
-/// What a rank's lanes did in a window, with what is known of spans whose begin is missing.
+/// The activity of a rank's lanes in an interval, including spans whose begin is missing.
 class Lanes {
  public:
   Lanes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
@@ -73,10 +73,10 @@ class Lanes {
     return IntervalSet(std::move(intervals)).clip(begin_ns_, end_ns_);
   }
   [[nodiscard]] IntervalSet device() const;
-  /// The CPU optimizer of offloaded states: the rank's work as well.
+  /// The CPU optimizer of offloaded states, which is work of the rank as well.
   [[nodiscard]] IntervalSet worker() const;
-  /// Whether forward and backward were recorded, and when the device ran them. Of a framework of which only
-  /// optimizer steps are, all the rest would read as idle time and its communication as exposed.
+  /// Whether forward and backward were recorded, in the device's time. With optimizer steps only, the rest
+  /// would count as idle time and its communication as exposed.
   [[nodiscard]] bool computes() const;
 
  private:
@@ -97,9 +97,9 @@ bool Lanes::computes() const {
   return found;
 }
 
-/// What the GPU's compute stream did, where all of it is known; kernel spans where they were recorded;
-/// otherwise module and optimizer spans without the waits inside them (a container's span covers the waits of
-/// its children).
+/// Activity of the GPU's compute stream if completely recorded; else kernel spans if recorded; else module
+/// and optimizer spans minus the waits inside them (the span of a container includes the waits of its
+/// children).
 IntervalSet Lanes::device() const {
   std::vector<Interval> kernels, work, waits;
   if (gpu_known(store_, rank_, begin_ns_, end_ns_))
@@ -114,7 +114,7 @@ IntervalSet Lanes::device() const {
     }
   });
   IntervalSet device = IntervalSet(std::move(kernels));
-  // Where the detail was changed meanwhile, modules say what kernels do not.
+  // If the level of detail changed, module spans fill the intervals without kernels.
   const bool any_kernel = device.length() > 0;
   const IntervalSet without_kernels =
       any_kernel ? unrecorded(store_, rank_, begin_ns_, end_ns_, ev::Detail::kernels) : IntervalSet();
@@ -138,9 +138,9 @@ IntervalSet Lanes::worker() const {
 }  // namespace
 
 /// [Note: an update that waits for its states]
-/// The span of a sub-group's update begins when the worker gets to it and ends when it is through: with
-/// states on NVMe it reads them first and writes them last. The CPU computes neither while these are moved
-/// nor before the first read has begun, when the disk is busy with another sub-group.
+/// The span of a sub-group's update begins when the worker starts it and ends when it is done: states on NVMe
+/// are read first and written last. The CPU computes neither during these transfers nor before the first read
+/// begins, while the disk is busy with another sub-group.
 IntervalSet update_waits(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                          std::int64_t end_ns) {
   std::map<std::uint32_t, std::vector<Interval>> moved, read;  // by sub-group
@@ -211,7 +211,7 @@ RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int
         lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute}, EventKind::collective_begin)
             .subtract(elsewhere);
     out.copy = lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
-    // Where there are no collectives, what is not computation may be communication.
+    // Without recorded collectives, time without computation may be communication.
     if (has_tables && ev::why_not_recorded(store.tables(), ev::Capability::collectives))
       out.missing = out.missing.unite(IntervalSet({out.window}).subtract(counted.unite(out.compute)));
   }

@@ -17,7 +17,7 @@ namespace {
                               "); give the files that it wrote, one a rank (nccl_trace_rank_0, ...)");
 }
 
-/// Joins `parts` to one key; no part of a dump has a zero byte that it could be taken for.
+/// Appends `part` to a key, with a zero byte as separator, which no part contains.
 void add_part(std::string& key, std::string_view part) {
   key += part;
   key += '\0';
@@ -51,7 +51,7 @@ class DumpReader {
     if (const auto library = data_.find(data_.root(), "comm_lib_version"); library && data_.text(*library))
       out.library = *data_.text(*library);
     read_groups(out);
-    if (!entries) return out;  // JSON leaves it out where there are none
+    if (!entries) return out;  // JSON omits it if there are none
     if (data_.kind(*entries) != Kind::list) no_dump("its entries are no list");
     constexpr std::size_t kMostEntries = 1'000'000;
     if (data_.items(*entries).size() > kMostEntries) no_dump("it has more than a million entries");
@@ -61,7 +61,7 @@ class DumpReader {
   }
 
  private:
-  /// What every walk costs is counted: a small file may refer to one large list a million times.
+  /// Limits the total work: a small file may reference one large list a million times.
   void spend(std::size_t count) {
     constexpr std::size_t kMost = 50'000'000;
     spent_ += count;
@@ -120,7 +120,7 @@ class DumpReader {
     if (!name || !data_.text(*name)) no_dump("an entry has no profiling_name");
     out.group = text(data_.items(*group)[0]);
     if (data_.items(*group).size() > 1) out.description = text(data_.items(*group)[1]);
-    // "nccl:all_reduce"; no operation's name has a colon.
+    // "nccl:all_reduce"; operation names contain no colon.
     const std::string_view whole = *data_.text(*name);
     const std::size_t colon = whole.rfind(':');
     spend(whole.size());
@@ -142,8 +142,8 @@ class DumpReader {
     }
     const auto retired = data_.find(entry, "retired");
     if (retired && data_.boolean(*retired) == true && out.is_open()) {
-      // NCCL's watchdog gives up what it retires before it has completed. Gloo never says that anything has
-      // started or completed: it retires what has ended.
+      // NCCL's watchdog retires an operation before completion only on a timeout. Gloo never records start or
+      // completion: it retires what has ended.
       if (texts_.text_of(out.backend) == "gloo")
         out.state = FlightState::ended;
       else
@@ -182,7 +182,7 @@ class DumpReader {
     return texts_.sizes(std::move(out));
   }
 
-  /// Each once, as they are compared.
+  /// Distinct types only, since these are compared.
   FlightTexts::Id types(Id entry, const char* key) {
     const auto value = data_.find(entry, key);
     if (!value) return 0;
@@ -205,8 +205,8 @@ class DumpReader {
     const auto value = data_.find(entry, "frames");
     if (!value) return 0;
     constexpr std::size_t kMostFrames = 512;
-    // Each entry has a list of its own, of frames that are written once: by these it is known whether it was
-    // read before.
+    // Each entry has its own list of shared frames: the ids of the frames tell whether the stack was already
+    // read.
     const auto all = data_.items(*value).first(std::min(data_.items(*value).size(), kMostFrames));
     spend(all.size());
     std::string key;
@@ -229,7 +229,7 @@ class DumpReader {
 
   const PlainData& data_;
   FlightTexts& texts_;
-  std::unordered_map<std::string, FlightTexts::Id> frames_;  ///< by the frames that they were read from
+  std::unordered_map<std::string, FlightTexts::Id> frames_;  ///< by the ids of the frames in the file
   std::size_t spent_ = 0;
 };
 
@@ -252,7 +252,7 @@ FlightTexts::Id FlightTexts::sizes(std::vector<std::vector<std::int64_t>> of) {
     std::int64_t elems = 1;
     for (const std::int64_t dim : tensor) {
       add_part(key, std::to_string(dim));
-      // Nothing that memory holds is beyond; sums of a file's own numbers must not overflow.
+      // Larger than any memory; sums of numbers from a file must not overflow.
       if (__builtin_mul_overflow(elems, dim, &elems)) elems = INT64_MAX;
     }
     key += ';';

@@ -1,5 +1,5 @@
-// Dumps of PyTorch's Flight Recorder, one a rank: its last collectives of every process group, with their
-// sizes, states and the lines of code that issued them. Format: version 2.x, of PyTorch 2.15 2.10,
+// Dumps of PyTorch's Flight Recorder, one per rank: its last collectives in every process group, with sizes,
+// states and the lines of code that issued them. Format: version 2.x (2.10 in PyTorch 2.15),
 // torch/csrc/distributed/c10d/FlightRecorderDetail.hpp.
 #pragma once
 
@@ -19,14 +19,14 @@ struct FlightFrame {
   std::int64_t line = 0;
 };
 
-/// What many entries of many ranks have alike, held once: sizes, names, stacks. Number 0 is the empty one.
+/// Interned data that many entries of many ranks share: sizes, names, stacks. Id 0 is the empty one.
 class FlightTexts {
  public:
   using Id = std::uint32_t;
   /// Sizes of all tensors of one side: "[[1024, 768], [3]]".
   struct Sizes {
     std::vector<std::vector<std::int64_t>> of;
-    std::int64_t elems = 0;  ///< of all of them
+    std::int64_t elems = 0;  ///< of all tensors
   };
 
   FlightTexts();
@@ -45,8 +45,8 @@ class FlightTexts {
   std::unordered_map<std::string, Id> by_text_, by_sizes_, by_frames_;
 };
 
-/// scheduled: issued by the host; started: seen to run on the device, where the backend can see it; ended:
-/// gloo does not say whether by an error.
+/// scheduled: issued by the host; started: observed on the device, if the backend supports it; ended: gloo
+/// does not report whether with an error.
 enum class FlightState : std::uint8_t { scheduled, started, completed, ended, unknown };
 [[nodiscard]] const char* name_of(FlightState state);
 
@@ -55,13 +55,13 @@ struct FlightEntry {
   FlightTexts::Id description = 0;  ///< "default_pg"
   FlightTexts::Id backend = 0;      ///< "nccl"
   FlightTexts::Id name = 0;         ///< "all_reduce", "send 0->1"
-  std::int64_t sequence = 0;        ///< of the group's collectives, or of its point-to-point operations
-  std::int64_t record = 0;          ///< of all that this rank recorded
-  std::int64_t created_ns = 0;      ///< since 1970, of that host's clock
+  std::int64_t sequence = 0;        ///< among the group's collectives, or among its point-to-point operations
+  std::int64_t record = 0;          ///< among all operations that this rank recorded
+  std::int64_t created_ns = 0;      ///< Unix time of that host's clock
   FlightTexts::Id input_sizes = 0, output_sizes = 0, input_types = 0, output_types = 0, frames = 0;
   FlightState state = FlightState::unknown;
   bool point_to_point = false;
-  bool timed_out = false;  ///< its watchdog has given it up
+  bool timed_out = false;  ///< its watchdog reported a timeout
   [[nodiscard]] bool is_open() const {
     return state == FlightState::scheduled || state == FlightState::started;
   }
@@ -74,18 +74,17 @@ struct FlightGroup {
 
 struct FlightDump {
   std::uint32_t rank = 0;
-  std::string version, library;               ///< of the format; of NCCL, where recorded
-  std::map<std::string, FlightGroup> groups;  ///< by name; gloo writes none that its entries name
-  std::vector<FlightEntry> entries;           ///< as issued
-  /// Whether it holds everything from the begin of the run: its buffer has not wrapped.
+  std::string version, library;               ///< of the format; of NCCL, if recorded
+  std::map<std::string, FlightGroup> groups;  ///< by name; gloo writes none that its entries reference
+  std::vector<FlightEntry> entries;           ///< in order of issue
+  /// Whether it has everything since the begin of the run: its buffer has not wrapped.
   [[nodiscard]] bool from_the_begin() const { return !entries.empty() && entries.front().record == 0; }
 };
 
-/// A dump as it was written: a pickle, or JSON. Throws std::invalid_argument: what, what to do.
+/// Parses a dump: a pickle or JSON. Throws std::invalid_argument: what, what to do.
 [[nodiscard]] FlightDump parse_flight_dump(std::string_view bytes, std::uint32_t rank, FlightTexts& texts);
 
-/// The frame of the user's code: the innermost one outside of installed packages; null where none was
-/// recorded.
+/// The innermost frame outside of installed packages, which is the user's code; null if none was recorded.
 [[nodiscard]] const FlightFrame* users_frame(const std::vector<FlightFrame>& frames);
 
 }  // namespace shardscope::analysis

@@ -9,7 +9,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// Of all ranks, the median: batches of changing size scatter around it.
+/// The median over steps: batches may vary in size.
 std::optional<double> tokens_of_a_step(const Run& run) {
   std::vector<double> tokens;
   for (const store::StepRow& row : run.store->steps()) {
@@ -31,7 +31,7 @@ std::vector<std::string> unlike_trainings(const Run& a, const Run& b) {
   if (of_a.model != of_b.model || of_a.params != of_b.params)
     out.push_back(fmt::format("model: {} and {}", model_of(of_a), model_of(of_b)));
   if (of_a.world != of_b.world) out.push_back(fmt::format("ranks: {} and {}", of_a.world, of_b.world));
-  // Documents and padded batches change in size a little from run to run; another batch size is more.
+  // Documents and padded batches vary slightly between runs; a different batch size differs by more.
   constexpr double kLike = 0.05;
   const auto tokens_a = tokens_of_a_step(a), tokens_b = tokens_of_a_step(b);
   if (tokens_a && tokens_b && (*tokens_b < (1 - kLike) * *tokens_a || *tokens_a < (1 - kLike) * *tokens_b))

@@ -1,4 +1,4 @@
-// Unmatched span ends as JSON: the same in `info` and `summary`.
+// Unmatched span ends as JSON, for `info` and `summary`.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -10,7 +10,7 @@ namespace {
 
 using ev::Detail;
 
-/// From when on which detail was set; nothing where it was never changed.
+/// Begin of a level of detail.
 struct Level {
   std::int64_t from_ns = 0;
   Detail detail{};
@@ -25,7 +25,7 @@ std::vector<Level> levels_of(const store::Store& store, std::uint32_t rank) {
   return levels;
 }
 
-/// Calls visit(begin, end, detail) for the stretches of one detail that meet [begin, end).
+/// Calls visit(begin, end, detail) for the intervals of constant detail that overlap [begin, end).
 template <typename Visitor>
 void for_each_level(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
                     Visitor&& visit) {
@@ -68,8 +68,8 @@ Remainders remainders(const store::Store& store, std::uint32_t rank, const Inter
   Remainders out;
   const std::vector<Interval>& stretches = missing.intervals();
   if (stretches.empty()) return out;
-  // A span of before the first stretch may have ended in the last, one that ended after it begun in the
-  // first.
+  // A span begun before the first interval may have ended in the last one; a span that ended after the last
+  // one may have begun in the first.
   std::vector<Interval> doubtful;
   if (stretches.size() > 1) doubtful.push_back({stretches.front().end, stretches.back().begin});
   store.for_each_end_without_begin(rank, begin_ns, end_ns, [&](const store::Store::EndWithoutBegin& end) {

@@ -1,5 +1,5 @@
-// Which stretches of a rank's time lack events: dropped, shed, lost, damaged, or not emitted at the detail
-// that was set. What the rank did there is unknown: it counts neither as computing nor as idle.
+// Intervals in which a rank lacks events: dropped, shed, lost, damaged, or not emitted at the level of
+// detail. Its activity there is unknown: neither computation nor idle time.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace shardscope::analysis {
 
-/// When events up to level `needed` are missing within [begin, end). Says nothing of a level that was never
-/// recorded: of that there are no events at all.
+/// Intervals in [begin, end) without events up to level `needed`. Does not detect a level that was never
+/// recorded, since it has no events at all.
 [[nodiscard]] IntervalSet unrecorded(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                      std::int64_t end_ns, ev::Detail needed);
 
-/// What is known of the recording of a rank within [begin, end).
+/// Completeness of a rank's recording within [begin, end).
 struct Recorded {
   bool events_missing = false;       ///< dropped, shed, lost or damaged
-  std::optional<ev::Detail> lowest;  ///< detail; nothing where it was never changed in the run
+  std::optional<ev::Detail> lowest;  ///< level of detail; nullopt if it never changed in the run
   [[nodiscard]] bool whole(ev::Detail needed) const noexcept {
     return !events_missing && (!lowest || *lowest >= needed);
   }
@@ -31,13 +31,13 @@ struct Recorded {
 /// The recorded part of a span that ended in [begin, end) and overlaps `missing`.
 struct Remainder {
   ev::StreamId stream{};
-  ev::EventKind begin{};  ///< kind
-  Interval interval;      ///< it was open at least here
+  ev::EventKind begin{};  ///< kind of the begin
+  Interval interval;      ///< the span was open at least here
 };
 struct Remainders {
   std::vector<Remainder> spans;
-  /// Time between two unrecorded stretches. A span may have begun in one and ended in the other, so recorded
-  /// computation there counts, and what is left is unrecorded instead of idle.
+  /// Time between two unrecorded intervals. A span may have begun in one and ended in the other, so recorded
+  /// computation counts, and the rest is unrecorded rather than idle.
   IntervalSet doubtful;
 };
 [[nodiscard]] Remainders remainders(const store::Store& store, std::uint32_t rank, const IntervalSet& missing,

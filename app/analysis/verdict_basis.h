@@ -1,4 +1,4 @@
-// Whether two sides of a comparison have enough steps to bear a verdict.
+// Whether both sides of a comparison have enough steps for a verdict.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace shardscope::analysis {
 
-/// The first step of a run is not measured where there are more. Counted by run, not over all repeats: one
-/// that was cut short is mostly warm-up.
+/// The first step of a run is not measured if there are several. Steps are counted per run, not over all
+/// repeats: a truncated run is mostly warm-up.
 struct VerdictBasis {
   static constexpr std::size_t kFewestSteps = 3;
-  std::size_t steps_a = 0, steps_b = 0;  ///< measured steps of the run of a side that has fewest
+  std::size_t steps_a = 0, steps_b = 0;  ///< measured steps of the side's run with the fewest
   [[nodiscard]] bool enough() const noexcept { return steps_a >= kFewestSteps && steps_b >= kFewestSteps; }
 };
 

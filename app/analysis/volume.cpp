@@ -28,7 +28,7 @@ double elems_of(const plan::ScopeTraffic& traffic) {
   for (const plan::Traffic& scope : traffic) sum += scope.elems;
   return static_cast<double>(sum);
 }
-/// Of one parameter; the copies of MiCS are summed as a whole, whatever was reduced.
+/// Elements for one parameter; with MiCS the copies sum whole gradients, however they were reduced.
 double reduction_of(const plan::ScopeTraffic& traffic) {
   constexpr auto kReplica = static_cast<std::size_t>(plan::TrafficScope::replica);
   return elems_of(traffic) - static_cast<double>(traffic[kReplica].elems);
@@ -44,8 +44,8 @@ plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro
   return input;
 }
 
-/// Elements of what belongs to no bucket and no gather, as a step's elements count them: all-reduces of one
-/// element (2S), FSDP2's of a norm of each parameter, DeepSpeed's broadcasts of numbers that ranks compare.
+/// Elements outside of buckets and gathers, as counted for a step: all-reduces of one element (2S), FSDP2's
+/// all-reduce of a norm per parameter, DeepSpeed's broadcasts of numbers that ranks compare.
 double scalars_of(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) {
   const bool fsdp2 = framework_of(store.tables()) == Framework::fsdp2;
   const bool deepspeed = framework_of(store.tables()) == Framework::deepspeed;
@@ -63,13 +63,13 @@ double scalars_of(const store::Store& store, std::uint32_t rank, std::int64_t be
   return elems;
 }
 
-/// A step as the host went through it.
+/// The host's part of a step.
 struct HostStep {
-  std::vector<store::Store::GateRow> gates;    ///< none where they were not recorded
+  std::vector<store::Store::GateRow> gates;    ///< empty if not recorded
   std::int64_t until_ns = store::Store::kEnd;  ///< the next step's first gate
 };
 
-/// Of the step that ended at `end_ns`; the host may begin it before the step's stamp on the compute stream.
+/// For the step that ended at `end_ns`; the host may begin it before its timestamp on the compute stream.
 HostStep host_step(const store::Store& store, std::uint32_t rank, std::uint32_t step, std::int64_t end_ns) {
   const auto is_step = [](const store::Store::GateRow& gate) { return gate.kind == ev::GateKind::step; };
   auto first = store.gate_before(rank, end_ns, is_step);
@@ -84,7 +84,7 @@ HostStep host_step(const store::Store& store, std::uint32_t rank, std::uint32_t 
   std::erase_if(host.gates, [&](const store::Store::GateRow& gate) {
     return gate.number < first->number || (next && gate.number >= next->number);
   });
-  // Modules that ran behind the optimizer did so in an evaluation, which is no part of the step.
+  // Modules after the optimizer belong to an evaluation, not to the step.
   const auto optimizer =
       std::find_if(host.gates.rbegin(), host.gates.rend(),
                    [](const store::Store::GateRow& gate) { return gate.kind == ev::GateKind::optimizer; });
@@ -195,7 +195,7 @@ VolumeModel::VolumeModel(const ev::RunTables& tables, std::int64_t recorded_micr
         expected_gathers_.push_back(elems_of(plan::step_traffic({param}, zero_, traffic).gathers()));
       }
     } else if (zero_.stage == 3) {
-      // FSDP2 cuts rows, not elements: where the recording has the size of a shard, that one.
+      // FSDP2 shards rows, not elements: use the recorded shard size if there is one.
       for (const ev::ParamInfo& param : tables.params) {
         const std::int64_t shard =
             param.shard_elems > 0 ? param.shard_elems : plan::partition_param(param.elems, world).shard_elems;
@@ -210,12 +210,12 @@ VolumeModel::VolumeModel(const ev::RunTables& tables, std::int64_t recorded_micr
       }
       const plan::FlatLayout flat =
           plan::trained_layout({elems, trainable, groups_of_params(tables)}, world, zero_);
-      // The first ZeRO-1 reduce-scatters the padded buffer too.
+      // The first ZeRO-1 also reduce-scatters the padded buffer.
       flat_padding_ = static_cast<double>((plan::uses_legacy_layout(zero_) ? 2 : 1) *
                                           (flat.flat_elems - (tables.elems - frozen)));
     }
   } catch (const std::invalid_argument&) {
-    special_ = false;  // sizes that no run could have had
+    special_ = false;  // impossible sizes
     gather_cost_.clear();
   }
 }
@@ -235,7 +235,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   counts.group.assign(params, ev::kNoId);
   const HostStep host = host_step(store, rank, step, end_ns);
   const std::vector<store::Store::GateRow>& gates = host.gates;
-  // Buckets are filled by the host, at its times: the step's are the device's, and known less exactly.
+  // Buckets are filled by the host in host time; the step's times are the device's, and less exact.
   const std::int64_t filled_from_ns = gates.empty() ? begin_ns : gates.front().at_ns;
   const std::int64_t filled_until_ns = gates.empty() ? end_ns : host.until_ns;
   for (const ev::Event& event :
@@ -265,7 +265,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
     if (!fetches || gate.id >= tables_.modules.size()) continue;
     counts.gates = true;
-    // FSDP2 gates and gathers by group, whose module may own none of the group's parameters itself.
+    // FSDP2 gates and gathers by group; the group's module may own none of its parameters.
     for (std::size_t param = 0; grouped && param < params; ++param) {
       if (counts.group[param] == gate.id)
         ++(gate.kind == ev::GateKind::pre_forward ? counts.forwards : counts.backwards)[param];
@@ -279,8 +279,8 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   return counts;
 }
 
-/// By which way a parameter was gathered, the collectives say: those of the gather lane in the step, which
-/// the host may have submitted before the step's stamp on that lane.
+/// Counts how a parameter was gathered, from the collectives of the gather lane in the step, which the host
+/// may have submitted before the step's timestamp on that lane.
 void VolumeModel::count_gathered(const store::Store& store, std::uint32_t rank,
                                  std::int64_t submitted_from_ns, std::int64_t begin_ns, std::int64_t end_ns,
                                  Counts& counts) const {
@@ -304,7 +304,7 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
     const auto gathers = static_cast<double>(counts.gathers[i]);
     const bool persistent = tables_.params[i].persistent;
     const auto expected = static_cast<double>(2 * micro_steps_);
-    // Where padding and scales are not part of the expression they are apart from the reasons.
+    // If the formula excludes padding and scales, they are separate from the other causes.
     if (!special_) at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - elems);
     const double off = special_ ? counts.gathered[i] - expected_gathers_[i] : (gathers - expected) * elems;
     if (persistent) {
@@ -325,8 +325,8 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
   }
 }
 
-/// `missing` gathers less than the expression has of `param`, which were `off` elements: first those of
-/// passes that did not use it, then those that found it there.
+/// Attributes `missing` gathers of `param` (`off` elements): first to passes that did not use it, then to
+/// passes that found it still gathered.
 void VolumeModel::add_missing(const Counts& counts, std::size_t param, double missing, double off,
                               VolumeParts& parts) const {
   double left = missing;
@@ -343,15 +343,15 @@ void VolumeModel::add_missing(const Counts& counts, std::size_t param, double mi
   take(VolumeCause::kept, left);
 }
 
-/// Of each element of a gradient, as the expression counts it.
+/// Elements per gradient element, as the formula counts them.
 double VolumeModel::reduction_cost(std::size_t param) const noexcept {
   if (zero_.stage == 0) return 2;
   const auto elems = static_cast<double>(tables_.params[param].elems);
   return special_ && elems > 0 ? reduction_cost_[param] / elems : 1;
 }
 
-/// How often a step reduced gradients. FSDP's script says in which micro-steps it does: as often as it
-/// reduced the parameter that it reduced most. Of the others the stage says it.
+/// Number of reductions in a step. In FSDP the script chooses the micro-steps: the number for the parameter
+/// reduced most often. Otherwise it follows from the stage.
 double VolumeModel::reductions(const Counts& counts) const noexcept {
   const auto expected = static_cast<double>(zero_.stage >= 2 ? micro_steps_ : 1);
   const Framework framework = framework_of(tables_);
@@ -375,19 +375,19 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   const bool ddp = framework_of(tables_) == Framework::ddp;
   const double expected = static_cast<double>(zero_.stage >= 2 ? micro_steps_ : 1);
   const double made = reductions(counts);
-  // The first layout of stage 1 knows one way.
+  // The first layout of stage 1 has only one mode.
   const bool all_reduces =
       plan::reduce_mode(zero_) != plan::ReduceMode::to_owners && !plan::uses_legacy_layout(zero_);
   if (zero_.stage == 3) add_gathers(counts, parts);
   at(parts, VolumeCause::padding) += flat_padding_;
   at(parts, VolumeCause::scalars) += scalars_of(store, rank, begin_ns, end_ns);
   for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
-    if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
+    if (tables_.params[i].frozen) continue;  // the formula has no gradient for it
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto reduced = static_cast<double>(counts.reduced[i]);
     const double off = reduced - made * elems;
     at(parts, VolumeCause::accumulated) += (made - expected) * elems * reduction_cost(i);
-    // DDP reduces in each micro-step without no_sync(): that is no missing gradient, and stays unexplained.
+    // Without no_sync() DDP reduces in every micro-step: that is no missing gradient, and stays unexplained.
     if (!ddp || off < 0) at(parts, VolumeCause::no_gradient) += off * reduction_cost(i);
     if (zero_.stage == 3) {
       if (special_ || gather_cost_.empty()) continue;

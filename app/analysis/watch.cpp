@@ -22,7 +22,7 @@ constexpr std::array<const char*, kTriggerKinds> kTriggerNames = {
     "slow_step",    "loss_not_finite", "loss_jump",   "grad_norm_jump", "skipped_step",
     "memory_limit", "stalled",         "rank_failed", "events_missing", "finding"};
 
-/// What a value is compared with.
+/// The values that a new one is compared with.
 struct Before {
   double median = 0, spread = 0;
 };
@@ -52,15 +52,15 @@ double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// What stays the same of a finding while its figures change.
+/// The part of a finding that does not change with its figures.
 std::string kind_of(const Finding& finding) {
   std::string text = finding.title;
   std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
   return finding.rank == instrumentation::kNoId ? text : fmt::format("{} {}", finding.rank, text);
 }
 
-/// A row's loss is NaN too where none was recorded (a detail without it, a program that reports every tenth):
-/// the events of the step say which.
+/// The loss of a row is also NaN if none was recorded (low level of detail, or a program that reports every
+/// tenth): check the events of the step.
 std::optional<double> recorded_not_finite(const store::Store& store, const store::StepRow& row) {
   std::optional<double> found;
   for (const store::RankRow& rank : store.ranks()) {
@@ -74,7 +74,7 @@ std::optional<double> recorded_not_finite(const store::Store& store, const store
   return found;
 }
 
-/// Where the time of the new steps went, over all ranks.
+/// The partition of time in the new steps, over all ranks.
 void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchInterval& interval) {
   TimePartition sum;
   for (auto step = digest.steps().rbegin(); step != digest.steps().rend(); ++step) {
@@ -89,7 +89,7 @@ void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchI
   interval.overlap_pct = sum.overlap_pct();
 }
 
-/// ", and rank 2 is stopped": of those that are, the first.
+/// ", and rank 2 is stopped": the first one that is.
 std::string stopped_text(const store::Store& store) {
   for (const store::RankRow& row : store.ranks()) {
     const store::RankEnd end = store::rank_end(store, row);
@@ -114,8 +114,8 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
     interval.triggers.push_back({kind, row.step, instrumentation::kNoId, row.begin_ns,
                                  fmt::format("step {} {}", row.step, text), row.end_ns});
   };
-  // The value, unless it is unusual: what follows a jump is judged by what was before it, until half of the
-  // steps before are like it.
+  // Compares a value with the previous ones, then adds it. The median of these is the level before a jump
+  // until half of them are after it.
   const auto judge = [&](std::deque<double>& values, double value, double factor, TriggerKind kind,
                          auto text) {
     if (values.size() >= rules_.steps_needed) {
@@ -130,7 +130,7 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
     }
     remember(values, value, rules_.steps_before);
   };
-  if (last_step_) {  // the first is warm-up
+  if (last_step_) {  // the first step is warm-up
     judge(step_ms_, ms, rules_.slow_factor, TriggerKind::slow_step,
           [](double value, double times, std::size_t steps, double median) {
             return against("took " + ms_text(value), times, steps, ms_text(median));
@@ -214,7 +214,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
                             bool paused) {
   WatchInterval interval = begin(store);
   take_times(digest, last_step_, interval);
-  // Steps that the digest has are complete on every rank; rows of the store may be half there.
+  // Steps in the digest are complete on every rank; rows of the store may be incomplete.
   take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
   take_state(store, interval);
   check_stall(store, quiet, paused, interval);
@@ -225,7 +225,7 @@ WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::na
                                       bool paused) {
   totals_only_ = true;
   WatchInterval interval = begin(store);
-  // A row that has ended may still lack a rank's values; once the next step goes on it has them.
+  // A row with an end may still lack a rank's values; it is complete once the next step has begun.
   const std::span<const store::StepRow> rows = store.steps();
   take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
   take_state(store, interval);
@@ -262,7 +262,7 @@ void Watcher::take_steps(const store::Store& store, std::int64_t complete, Watch
   take_evaluation(store, interval);
 }
 
-/// An evaluation comes after its step, so most often after the look that took the step.
+/// An evaluation follows its step, and is usually seen in a later call than the step.
 void Watcher::take_evaluation(const store::Store& store, WatchInterval& interval) {
   const std::span<const store::StepRow> rows = store.steps();
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {

@@ -86,7 +86,7 @@ std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_
   for (const OwnParts& other : ranks) processor.push_back(other.processor);
   out->processor_ms = own->processor;
   out->usual_processor_ms = *OthersMedian(std::move(processor)).without(own->processor);
-  // Not half: others that poll while they wait for this rank wait for their processor as well.
+  // A third, not half: ranks that poll while they wait for this one wait for a processor, too.
   out->for_processor = out->processor_ms - out->usual_processor_ms > out->excess_ms() / 3;
   out->retries = own->retries;
   return out;
@@ -94,7 +94,7 @@ std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_
 
 std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank) {
   std::vector<OwnParts> parts;
-  double waited_ms = 0;  // of a step, each of the others for it
+  double waited_ms = 0;  // per step, of each other rank for this one
   for (const RankSummary& one : summary.ranks) {
     if (one.time_steps == 0) continue;
     const auto of_step = [&](std::int64_t ns) { return static_cast<double>(ns) * 1e-6 / one.time_steps; };
@@ -119,7 +119,7 @@ void RetryCount::add(const RankStep& step, bool counts) {
   if (!step.allocator_retries) return;
   if (counts) {
     const std::uint32_t now = *step.allocator_retries;
-    // Of the first that is known it is not known how many were before; a new process counts anew.
+    // The first value is only a base, since earlier retries are unknown; a new process starts again from 0.
     count_ = count_.value_or(0) + (before_ ? now - std::min(*before_, now) : 0);
   }
   before_ = step.allocator_retries;

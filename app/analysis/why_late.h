@@ -1,5 +1,5 @@
-// Why a rank entered collectives last: what it spent more time with than the others. One measure for
-// findings, the summary, the report and the window.
+// Why a rank entered collectives last: the class of its own time that exceeds that of the other ranks. One
+// definition for findings, summary, report and window.
 #pragma once
 
 #include <cstdint>
@@ -12,51 +12,51 @@ namespace shardscope::analysis {
 struct RankStep;
 struct Summary;
 
-/// What a rank spends its time with by itself, in milliseconds of a step: without waiting for others and
-/// without communication.
+/// A rank's own time by class, in milliseconds per step: without waiting for other ranks, and without
+/// communication.
 struct OwnParts {
   std::uint32_t rank = 0;
   double compute = 0, copy = 0, idle = 0;
-  double data = 0;       ///< waits for a micro-batch: a part of the others
-  double processor = 0;  ///< its threads waited for a processor, summed over them: they lie in the others
-  std::uint64_t retries = 0;  ///< of its caching allocator, in all steps
+  double data = 0;       ///< waits for a micro-batch: included in the others
+  double processor = 0;  ///< its threads waited for a processor, summed over threads: included in the others
+  std::uint64_t retries = 0;  ///< of its caching allocator, over all steps
 };
 
 struct WhyLate {
   enum class Part : std::uint8_t { compute, copy, idle };
   Part part{};
   bool for_data =
-      false;  ///< it waits longer for a micro-batch than the median of the others: most of what is too much
-  double own_ms = 0;    ///< of a step
+      false;  ///< its wait for a micro-batch exceeds the median of the others by over half of excess_ms()
+  double own_ms = 0;    ///< per step
   double usual_ms = 0;  ///< median of the other ranks
-  double data_ms = 0;   ///< of a step, waited for data
-  /// Its threads waited for a processor longer than the median of the others': a third of what is too much.
+  double data_ms = 0;   ///< per step, waiting for data
+  /// Its threads' wait for a processor exceeds the median of the others by over a third of excess_ms().
   bool for_processor = false;
-  double processor_ms = 0, usual_processor_ms = 0;  ///< of a step
-  std::uint64_t retries = 0;  ///< its allocator had to free its cache, and waited for the device each time
+  double processor_ms = 0, usual_processor_ms = 0;  ///< per step
+  std::uint64_t retries = 0;  ///< its allocator freed its cache, waiting for the device each time
   [[nodiscard]] double excess_ms() const noexcept { return own_ms - usual_ms; }
 };
 /// "computed", "copied", "waited for data", "did nothing".
 [[nodiscard]] const char* verb_of(const WhyLate& why) noexcept;
-/// "it computed 14.0 ms of a step, the others 10.0 ms", with what explains it.
+/// "it computed 14.0 ms of a step, the others 10.0 ms", with the causes.
 [[nodiscard]] std::string text_of(const WhyLate& why);
-/// What the rank did is explained by: sentences, each after a blank; empty where nothing is known.
+/// Causes of its own time: sentences, each after a space; empty if none is known.
 [[nodiscard]] std::string causes_of(const WhyLate& why);
 
-/// Of what `rank` has more than the median of the others, the most; nothing where it has more of none, or is
-/// the only one.
+/// The class in which `rank` exceeds the median of the other ranks the most; nullopt if it exceeds it in
+/// none, or is the only rank.
 [[nodiscard]] std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_t rank);
-/// The same of the means of the measured steps. Nothing where it is not most of what each of the others
-/// waited for the rank: ranks take turns in coming last.
+/// From the means of the measured steps. nullopt if the excess is less than half of the time for which each
+/// other rank waited for it: ranks take turns in being last.
 [[nodiscard]] std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank);
 
-/// How often a rank's caching allocator had to free its cache in the steps that count: what it counts itself
-/// is from its begin on.
+/// Counts how often a rank's caching allocator freed its cache in the steps that count; the allocator itself
+/// counts since its start.
 class RetryCount {
  public:
-  /// In order of time.
+  /// Call in order of time.
   void add(const RankStep& step, bool counts);
-  /// Nothing where it was not recorded.
+  /// nullopt if it was not recorded.
   [[nodiscard]] std::optional<std::uint64_t> count() const noexcept { return count_; }
 
  private:

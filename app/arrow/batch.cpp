@@ -13,7 +13,7 @@
 namespace shardscope::arrow {
 namespace {
 
-/// How many bytes of `text` at `i` are one character of UTF-8; 0: none.
+/// Bytes of the UTF-8 character that begins at `text[i]`; 0 if there is none.
 std::size_t character(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char first = byte(i);
@@ -26,7 +26,7 @@ std::size_t character(std::string_view text, std::size_t i) {
   for (std::size_t k = i + 1; k < i + length; ++k) {
     if ((byte(k) & 0xC0) != 0x80) return 0;
   }
-  // Longer than needed, halves of surrogate pairs, beyond U+10FFFF.
+  // Reject overlong encodings, surrogates, and code points above U+10FFFF.
   const unsigned char second = byte(i + 1);
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F))
@@ -40,7 +40,7 @@ void append(std::vector<std::byte>& to, std::string_view text) {
 }
 
 void append_utf8(std::vector<std::byte>& to, std::string_view text) {
-  std::size_t good = 0;  // from where everything is UTF-8
+  std::size_t good = 0;  // begin of the valid UTF-8 not yet copied
   for (std::size_t i = 0; i < text.size();) {
     if (const std::size_t length = character(text, i); length > 0) {
       i += length;
@@ -85,7 +85,7 @@ struct ArrayParts {
 void release_array(ArrowArray* array) {
   auto* parts = static_cast<ArrayParts*>(array->private_data);
   for (ArrowArray& child : parts->children) {
-    if (child.release != nullptr) child.release(&child);  // null: moved away by who took it
+    if (child.release != nullptr) child.release(&child);  // null: moved out by the consumer
   }
   if (parts->dictionary && parts->dictionary->release != nullptr)
     parts->dictionary->release(parts->dictionary.get());
@@ -253,7 +253,7 @@ void Batch::end_row() {
 void Batch::export_column(const Column& column, Values values, std::size_t rows, ArrowArray& out) {
   auto parts = std::make_unique<ArrayParts>();
   parts->data = std::move(values.data);
-  parts->data.reserve(1);  // readers want an address even where there is nothing at it
+  parts->data.reserve(1);  // consumers expect an address even for an empty buffer
   parts->offsets = std::move(values.offsets);
   parts->validity = std::move(values.validity);
   const void* validity = parts->validity.empty() ? nullptr : parts->validity.data();

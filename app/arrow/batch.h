@@ -1,4 +1,4 @@
-// Rows that become a record batch: columns of a few types, filled cell by cell from left to right.
+// Builds a record batch row by row: typed cells, appended from left to right.
 #pragma once
 
 #include <cstddef>
@@ -17,41 +17,41 @@ enum class ColumnType : std::uint8_t {
   float64,
   boolean,
   text,
-  word,  ///< one of a fixed list: a dictionary of int32 indices
+  word,  ///< a word of Column::words: dictionary-encoded, int32 indices
 };
 
 struct Column {
   std::string name;
   ColumnType type{};
-  std::vector<std::string> words = {};  ///< of ColumnType::word
+  std::vector<std::string> words = {};  ///< the dictionary of a ColumnType::word column
 };
 using Schema = std::vector<Column>;
 
 class Batch {
  public:
-  /// `schema` outlives it.
+  /// Keeps a reference to `schema`, which must outlive the batch.
   explicit Batch(const Schema& schema);
 
-  // The next cell of the row. Its type must be the column's: a mistake of the program, which aborts.
+  // Append the next cell of the row. Aborts where the column has another type: a programming error.
   Batch& integer(std::int64_t value);   ///< int64
   Batch& time(std::int64_t ns);         ///< int64; store::kOpen is null
   Batch& id(std::uint32_t value);       ///< uint32; kNoId is null
   Batch& number(double value);          ///< float64; NaN is null
   Batch& flag(bool value);              ///< boolean
   Batch& text(std::string_view value);  ///< text; bytes that are not UTF-8 become U+FFFD
-  Batch& word(std::size_t index);       ///< word; beyond the list is null
-  Batch& null();                        ///< of any type
+  Batch& word(std::size_t index);       ///< word; an index past the end of the list is null
+  Batch& null();                        ///< a column of any type
   void end_row();
 
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
-  /// Hands the columns over as a struct array without copying them; the batch is empty afterwards.
+  /// Moves the columns into `out` as a struct array, without a copy; the batch is empty afterwards.
   void release_to(ArrowArray& out);
 
  private:
   struct Values {
-    std::vector<std::byte> data;         ///< values, bits of booleans, characters of texts
-    std::vector<std::int32_t> offsets;   ///< of texts
-    std::vector<std::uint8_t> validity;  ///< a bit for each row; empty while there is no null
+    std::vector<std::byte> data;         ///< fixed-size values, boolean bits or the bytes of texts
+    std::vector<std::int32_t> offsets;   ///< text columns: where each text begins, and the end
+    std::vector<std::uint8_t> validity;  ///< one bit per row; empty while no value is null
     std::int64_t nulls = 0;
   };
   Values& next(ColumnType type);

@@ -1,11 +1,11 @@
 // The structures of the Arrow C data interface and C stream interface, whose layout is published and fixed
-// (arrow.apache.org/docs/format/CDataInterface.html): what other libraries take columns by, without a
-// library.
+// (arrow.apache.org/docs/format/CDataInterface.html): other libraries import columns through them without
+// linking an Arrow library.
 #pragma once
 
 #include <cstdint>
 
-// The names, guards and layout are the interface's own, so that these may meet another library's.
+// Names, guards and layout are those of the specification: another library's copy may be included as well.
 extern "C" {
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE

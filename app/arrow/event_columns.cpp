@@ -11,7 +11,7 @@
 namespace shardscope::arrow {
 namespace {
 
-using namespace shardscope::instrumentation;  // the types of fields, as the table spells them
+using namespace shardscope::instrumentation;  // field types, spelled as in the table of kinds
 
 template <typename T>
 constexpr bool kNamed = std::is_enum_v<T>&& requires(T value) {

@@ -1,5 +1,4 @@
-// The fields of a kind of event as columns, by the table of kinds: a kind that is new has them without more
-// ado.
+// The fields of an event kind as columns, generated from the table of kinds: a new kind needs no code here.
 #pragma once
 
 #include <vector>
@@ -13,13 +12,13 @@ namespace ev = shardscope::instrumentation;
 
 struct EventColumn {
   Column column;
-  /// The field's value as the next cell. Enumerations as their names, ids that are none as null.
+  /// Appends the field's value. Enumerations are written as their names, missing ids as null.
   void (*append)(Batch& batch, const ev::Event& record) = nullptr;
 };
 
 [[nodiscard]] std::vector<EventColumn> columns_of(ev::EventKind kind);
 
-/// An event with the fields of a span's begin.
+/// A begin event with the fields of `span`.
 [[nodiscard]] ev::Event begin_of(const store::Span& span);
 
 }  // namespace shardscope::arrow

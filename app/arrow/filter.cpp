@@ -8,7 +8,7 @@ namespace {
 
 using store::Store;
 
-/// [begin, end) of a step as this rank saw it; nothing where it did not.
+/// Appends [begin, end) of the step on this rank; nothing where the rank did not record it.
 void add_step(const Store& store, std::uint32_t rank, const store::StepRow& row, std::vector<Stretch>& out) {
   namespace ev = shardscope::instrumentation;
   const store::LaneId host{rank, ev::StreamId::host};
@@ -61,7 +61,7 @@ std::vector<Stretch> wanted(const Store& store, std::uint32_t rank, const Filter
     }
     std::sort(out.begin(), out.end(),
               [](const Stretch& a, const Stretch& b) { return a.begin_ns < b.begin_ns; });
-    // A step that is asked for twice is one.
+    // A step that the filter lists twice is read once.
     out.erase(std::unique(out.begin(), out.end(),
                           [](const Stretch& a, const Stretch& b) { return a.begin_ns == b.begin_ns; }),
               out.end());

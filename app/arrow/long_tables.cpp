@@ -1,4 +1,4 @@
-// Spans, events and changes of memory: read block by block.
+// The tables spans, events and memory, read block by block.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -29,12 +29,12 @@ std::vector<std::string> kind_names() {
   for (const ev::KindInfo& info : ev::event_kinds()) names.emplace_back(ev::name_of(info.kind));
   return names;
 }
-/// The place of a kind in kind_names().
+/// The index of a kind in kind_names().
 std::size_t index_of(EventKind kind) { return static_cast<std::size_t>(kind) - 1; }
 
 enum class Wanted : std::uint8_t { spans, instants };
 
-/// "fetch_wait" names the span that fetch_wait_begin begins.
+/// The kind called `name`; a span's kind may be given as "fetch_wait" or "fetch_wait_begin".
 EventKind kind_of(const std::string& name, Wanted wanted) {
   for (const ev::KindInfo& info : ev::event_kinds()) {
     const std::string known = ev::name_of(info.kind);
@@ -56,7 +56,7 @@ std::vector<EventKind> kinds_of(const Filter& filter, Wanted wanted) {
   return out;
 }
 
-/// The slots as they are, where a table has several kinds; else the fields of the one kind.
+/// Payload columns: the raw slots if a table holds several kinds, else the named fields of its one kind.
 class Payload {
  public:
   explicit Payload(const std::vector<EventKind>& kinds) {
@@ -66,7 +66,7 @@ class Payload {
     if (!fields_.empty()) {
       for (const EventColumn& field : fields_) {
         Column column = field.column;
-        // What the table already has by this name keeps it.
+        // A column of the table keeps its name; a field of that name gets a suffix.
         const auto taken = [&](const Column& other) { return other.name == column.name; };
         if (std::any_of(schema.begin(), schema.end(), taken)) column.name += "_field";
         schema.push_back(std::move(column));
@@ -110,7 +110,7 @@ class SpanRows : public Rows {
       if (std::find(ranks.begin(), ranks.end(), lane.rank) != ranks.end()) lanes_.push_back(lane);
     }
     for (const std::uint32_t rank : ranks)
-      static_cast<void>(wanted(store, rank, filter));  // says what is wrong now
+      static_cast<void>(wanted(store, rank, filter));  // throws BadFilter now rather than in fill()
   }
   [[nodiscard]] const Schema& schema() const override { return schema_; }
 
@@ -155,7 +155,7 @@ class SpanRows : public Rows {
   std::size_t part_ = 0;
 };
 
-/// Instants rank by rank. Who derives says what becomes of one.
+/// Instants, rank by rank. Derived classes append the row of each instant.
 class InstantRows : public Rows {
  public:
   InstantRows(const Store& store, const Filter& filter, std::vector<EventKind> kinds)
@@ -190,8 +190,8 @@ class InstantRows : public Rows {
   Schema schema_;
 
  private:
-  /// Instants have no cuts of their own: blocks are the rank's, and the lane that is in most of them shows
-  /// where they meet.
+  /// Instants have no cuts of their own. A block holds events of all lanes of a rank, so the lane with the
+  /// most cuts gives the block boundaries.
   [[nodiscard]] store::LaneId busiest_lane(std::uint32_t rank) const {
     store::LaneId busiest{rank, ev::StreamId::host};
     std::size_t most = 0;
@@ -255,7 +255,7 @@ class MemoryRows : public InstantRows {
   }
 };
 
-/// All rows at once.
+/// A table that is written as one batch.
 class WholeTable : public Rows {
  public:
   WholeTable(const Store& store, const store::RecordingInfo& info, const TableDefinition& table)

@@ -25,19 +25,19 @@ using shardscope::arrow::Batch;
 using shardscope::arrow::Filter;
 using shardscope::arrow::Rows;
 
-/// One thread at a time uses a store. Streams share it with the recording: either may be closed first.
+/// A store is used by one thread at a time. The streams of a recording share it: either may be closed first.
 struct Opened {
   std::mutex one_at_a_time;
   shardscope::store::RecordingInfo info;
   shardscope::store::Store store;
 };
 
-/// Of blocks that have been read. Streams go from front to back: little is read twice.
+/// Cache for decoded blocks. Streams read each lane from front to back, so few blocks are read twice.
 constexpr std::size_t kCacheBytes = std::size_t{64} << 20;
 
 thread_local std::string last_error;
 
-/// Runs `work`; its exception becomes the error and `failed`.
+/// Runs `work`. An exception sets last_error and returns `failed`.
 template <typename Result, typename Work>
 Result guarded(Result failed, Work work) noexcept {
   try {
@@ -72,7 +72,7 @@ int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
 
 int get_next(ArrowArrayStream* stream, ArrowArray* out) {
   Stream& of = stream_of(stream);
-  std::memset(out, 0, sizeof *out);  // without release(): the end
+  std::memset(out, 0, sizeof *out);  // no release(): end of stream
   const int failed = guarded(EIO, [&] {
     if (!of.more) return 0;
     Batch batch(of.rows->schema());

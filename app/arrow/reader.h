@@ -1,6 +1,6 @@
-// What a recording holds, for programs of other languages: figures as JSON, tables as streams of Arrow record
-// batches. A C interface, so that the Python module that links it (python/src/recording.cpp) knows nothing of
-// the store; it is the package's own and may change with it.
+// Reads a recording for programs in other languages: figures as JSON, tables as streams of Arrow record
+// batches. A C interface, so that the Python module (python/src/recording.cpp) does not depend on the store;
+// it is internal to the package and may change with it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ extern "C" {
 
 struct shardscope_recording;
 
-/// What is 0 or null restricts nothing, but for the times: INT64_MIN and INT64_MAX.
+/// Empty lists restrict nothing; for times INT64_MIN and INT64_MAX restrict nothing.
 struct shardscope_filter {
   const std::uint32_t* ranks;
   std::size_t rank_count;
@@ -23,20 +23,20 @@ struct shardscope_filter {
   std::int64_t begin_ns, end_ns;
 };
 
-/// What failed: every function below that can sets it, for the calling thread.
+/// The error of the last call that failed in the calling thread; every function below may set it.
 const char* shardscope_reader_error();
 
-/// Null where nothing can be read. `check` 0: checksums of what is read, when it is; else of everything now.
+/// Null on an error. `check` 0: checksums are verified as blocks are read; otherwise all of them now.
 shardscope_recording* shardscope_reader_open(const char* path, int check);
-/// Streams that are open keep what they need.
+/// Open streams stay valid: they share ownership of the recording.
 void shardscope_reader_close(shardscope_recording* recording);
 
-/// "summary", "findings": as `shardscope summary --json`, `findings --json`; "info": path, version,
-/// completeness, problems. To be freed by shardscope_reader_free(); null: an error.
+/// `what`: "summary", "findings" (as `shardscope summary --json`, `findings --json`), "info": path, version,
+/// completeness, problems. Null on an error. The caller frees the text with shardscope_reader_free().
 char* shardscope_reader_json(shardscope_recording* recording, const char* what);
 void shardscope_reader_free(char* text);
 
-/// A table as a stream; 0, or 1 with an error. `batch_rows`: about how many rows of a batch.
+/// Opens a table as a stream. Returns 0, or 1 on an error. `batch_rows`: approximate rows per batch.
 int shardscope_reader_stream(shardscope_recording* recording, const char* table,
                              const shardscope_filter* filter, std::size_t batch_rows, ArrowArrayStream* out);
 

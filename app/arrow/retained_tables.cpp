@@ -1,5 +1,5 @@
-// What a recording knows of its whole run, also where the recorder's limits deleted the events: sums, peaks,
-// distributions, own times of ranks, and the moments around which everything was kept.
+// Tables over the whole run, complete also where the recorder's limits deleted events: sums, peaks,
+// distributions, own times of ranks, and the moments around which all events were kept.
 #include "app/analysis/distributions.h"
 #include "app/arrow/table_definition.h"
 #include "app/store/names.h"
@@ -74,7 +74,7 @@ void write_distributions(const Store& store, const store::RecordingInfo& info, B
   for (const analysis::Distribution& row : all->list) {
     batch.text(row.what);
     if (row.module.empty()) {
-      batch.null();  // of all modules
+      batch.null();  // all modules together
     } else {
       batch.text(row.module);
     }

@@ -1,4 +1,4 @@
-// The run as the store has it: one row for each step, rank, parameter, module, slice, message and gap.
+// Tables of the run: one row per step, rank, parameter, module, slice, message or gap.
 #include <limits>
 #include <map>
 
@@ -131,7 +131,7 @@ void write_gaps(const Store& store, const store::RecordingInfo&, Batch& batch) {
     if (row.events > 0) {
       batch.integer(static_cast<std::int64_t>(row.events));
     } else {
-      batch.null();  // not known how many
+      batch.null();  // number unknown
     }
     batch.integer(static_cast<std::int64_t>(row.messages)).text(store::what_is_missing(row)).end_row();
   }

@@ -1,4 +1,4 @@
-// The tables of a recording, as rows that come in batches: what is long is read block by block.
+// The tables of a recording as batches of rows: long tables are read block by block.
 #pragma once
 
 #include <cstdint>
@@ -13,50 +13,50 @@
 
 namespace shardscope::arrow {
 
-/// Which rows are wanted. What is empty restricts nothing.
+/// Selects rows. An empty list restricts nothing.
 struct Filter {
   std::vector<std::uint32_t> ranks;
   std::vector<std::string> kinds;  ///< of spans ("fetch_wait" or "fetch_wait_begin") or of events
   std::vector<std::uint32_t> steps;
-  std::int64_t begin_ns = store::Store::kBegin;  ///< what begins before is left out
-  std::int64_t end_ns = store::Store::kEnd;      ///< and what begins then or later
+  std::int64_t begin_ns = store::Store::kBegin;  ///< spans and events that begin earlier are left out
+  std::int64_t end_ns = store::Store::kEnd;      ///< and those that begin at this time or later
   [[nodiscard]] bool empty() const {
     return ranks.empty() && kinds.empty() && steps.empty() && begin_ns == store::Store::kBegin &&
            end_ns == store::Store::kEnd;
   }
 };
 
-/// A filter that the recording cannot satisfy: what, value, what to do.
+/// A filter that does not fit the recording or the table. The message names the value and says what to do.
 struct BadFilter : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Rows of one table, front to back, once. The store, and what its file says, outlive it.
+/// The rows of one table, read once from first to last. The store and its RecordingInfo must outlive it.
 class Rows {
  public:
   virtual ~Rows() = default;
   [[nodiscard]] virtual const Schema& schema() const = 0;
-  /// Adds rows until there are about `most`, or all; false once there is nothing left to come.
+  /// Appends rows until the batch has about `most` or the table ends; false at the end of the table.
   virtual bool fill(Batch& batch, std::size_t most) = 0;
 };
 
-/// `table`: spans, events, memory; or one of run_tables() or retained_tables(), which take no filter. Throws
-/// BadFilter.
+/// `table`: spans, events, memory; or one of run_tables() or retained_tables(), which accept no filter.
+/// Throws BadFilter.
 [[nodiscard]] std::unique_ptr<Rows> open_table(const store::Store& store, const store::RecordingInfo& info,
                                                const std::string& table, const Filter& filter);
 
-// ---- the parts that a long table is read in ---------------------------------------------------------------
+// ---- intervals in which a long table is read --------------------------------------------------------------
 
-/// [begin, end) of run time.
+/// [begin, end) in run time.
 struct Stretch {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
-/// What the filter wants of a rank, ascending. Throws BadFilter where a step is not in the recording.
+/// The intervals of a rank that the filter selects, ascending. Throws BadFilter for an unknown step.
 [[nodiscard]] std::vector<Stretch> wanted(const store::Store& store, std::uint32_t rank,
                                           const Filter& filter);
-/// The same, cut where the lane's blocks meet.
+/// The same intervals, cut at the block boundaries of the lane.
 [[nodiscard]] std::vector<Stretch> parts(const store::Store& store, store::LaneId lane, const Filter& filter);
-/// The ranks wanted. Throws BadFilter for one that is not in the recording.
+/// The selected ranks, ascending. Throws BadFilter for a rank that is not in the recording.
 [[nodiscard]] std::vector<std::uint32_t> ranks_of(const store::Store& store, const Filter& filter);
 
 }  // namespace shardscope::arrow

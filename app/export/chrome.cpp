@@ -27,7 +27,7 @@ using store::Store;
 
 constexpr std::size_t kFlushBytes = 1U << 16;
 
-/// tid of a stream: HTA and TraceLens take args.stream, viewers sort by tid.
+/// tid of a stream: viewers sort by tid; HTA and TraceLens read args.stream instead.
 int tid_of(ev::StreamId stream) noexcept { return static_cast<int>(stream) + 1; }
 
 class ChromeWriter {
@@ -84,7 +84,7 @@ class ChromeWriter {
     text_ += ",\"traceEvents\":[";
   }
 
-  /// Begins an event; the caller adds the rest and calls close().
+  /// Begins an event; the caller appends its arguments and calls close().
   void open(const char* phase, std::string_view name, const char* category, std::uint32_t pid, int tid,
             std::int64_t ns) {
     begun_ = text_.size();
@@ -102,7 +102,7 @@ class ChromeWriter {
     text_ += "\",\"pid\":" + std::to_string(pid) + ",\"tid\":" + std::to_string(tid) + ",\"ts\":";
     append_us(text_, ns);
   }
-  /// One that lies outside of the range that is exported is taken back.
+  /// Ends an event, or removes it if it is outside the exported range.
   void close() {
     if (!named_ && !range_.overlaps(from_ns_, until_ns_)) {
       text_.resize(begun_);
@@ -188,7 +188,7 @@ class ChromeWriter {
     walk_part(store_, lane, part_, [&](const WalkedSpan& walked) {
       const Span& span = *walked.span;
       std::string name = span_label(store_, lane.rank, span);
-      // HTA and TraceLens know communication by names that begin with "nccl", as PyTorch's do.
+      // HTA and TraceLens recognize communication by the prefix "nccl", as in PyTorch's traces.
       if (span.kind == EventKind::collective_begin) name.insert(0, "nccl:");
       open("X", name, category(walked), lane.rank, tid_of(lane.stream), span.begin_ns);
       text_ += ",\"dur\":";
@@ -221,7 +221,7 @@ class ChromeWriter {
     }
   }
 
-  /// The keys that TraceLens and NCCL-aware readers of PyTorch traces look for.
+  /// The keys that TraceLens and other readers of NCCL arguments in PyTorch traces expect.
   void collective_arguments(const ev::Fields<EventKind::collective_begin>& fields, std::int64_t mark_ns) {
     const ev::RunTables& run = store_.tables();
     const std::int64_t world = std::max<std::uint32_t>(run.world, 1);
@@ -256,7 +256,7 @@ class ChromeWriter {
 
   void instants(std::uint32_t rank) {
     for_each_trace_instant(store_, rank, part_, [&](const TraceInstant& instant) {
-      // A launch on the host with the correlation of the collective it launches.
+      // A submission becomes a launch on the host, with the correlation of the collective that it launches.
       const bool launch = instant.event->kind == EventKind::collective_submitted;
       open(launch ? "X" : "i", instant.name, launch ? "cuda_runtime" : "instant", rank,
            tid_of(launch ? ev::StreamId::host : instant.event->stream), instant.at_ns);
@@ -305,7 +305,7 @@ class ChromeWriter {
       const auto counter = [&](const char* name, double value) {
         if (!std::isfinite(value)) return;
         open("C", name, "training", *pid, 0, step.end_ns);
-        from_ns_ = step.begin_ns;  // a part that has the step has its values
+        from_ns_ = step.begin_ns;  // a part that contains the step contains its values
         text_ += ",\"args\":{\"";
         text_ += name;
         text_ += "\":";
@@ -317,7 +317,7 @@ class ChromeWriter {
     }
   }
 
-  /// Asynchronous events: stretches with missing events may overlap each other.
+  /// Gaps as asynchronous events, since they may overlap.
   void gaps() {
     std::uint64_t id = 0;
     for (const store::Gap& gap : store_.gaps()) {
@@ -327,14 +327,14 @@ class ChromeWriter {
       for (const char* phase : {"b", "e"}) {
         open(phase, name, "gap", gap.rank, 0, *phase == 'b' ? gap.begin_ns : gap.end_ns);
         text_ += ",\"id\":" + std::to_string(id);
-        from_ns_ = gap.begin_ns;  // both or none
+        from_ns_ = gap.begin_ns;  // the whole gap, so that begin and end are both exported or neither
         until_ns_ = gap.end_ns;
         close();
       }
     }
   }
 
-  /// Where a rank did not end as it should, and so its slices do not go on.
+  /// Marks where a rank ended abnormally, which is why its slices stop there.
   void rank_ends() {
     for (const store::RankRow& rank : store_.ranks()) {
       if (!part_.has_rank(rank.rank)) continue;
@@ -364,12 +364,12 @@ class ChromeWriter {
   const ExportPart& part_;
   std::string text_;
   bool first_ = true;
-  // Of the event that was opened last.
+  // The event opened last.
   std::size_t begun_ = 0;
   bool was_first_ = true, named_ = false;
   std::int64_t from_ns_ = 0, until_ns_ = 0;
   std::uint32_t pid_ = ev::kNoId;
-  TimeRange range_;                                                       ///< that the part has of its rank
+  TimeRange range_;                                                       ///< of the current rank
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
 };
 

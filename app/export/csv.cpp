@@ -25,7 +25,7 @@ namespace {
 namespace ev = shardscope::instrumentation;
 using store::Store;
 
-/// One file: a header, then rows cell by cell. A missing value is an empty cell, never a zero.
+/// One CSV file: a header, then rows, cell by cell. A missing value is an empty cell, never a zero.
 class Table {
  public:
   Table(const std::filesystem::path& path, std::string_view header) : file_(path.string()) {
@@ -34,7 +34,7 @@ class Table {
   }
   Table& cell(std::string_view value) {
     separate();
-    // A name is text: a spreadsheet would compute one that begins like a formula.
+    // A spreadsheet would evaluate a name that begins like a formula: quote it as text.
     const bool formula =
         !value.empty() && std::string_view("=+-@\t\r").find(value.front()) != std::string_view::npos;
     std::string quoted;
@@ -244,7 +244,7 @@ void write_gaps(Table& t, const Store& store, const ExportPart& part) {
     if (g.events > 0) {
       t.cell(static_cast<std::int64_t>(g.events));
     } else {
-      t.cell(std::string_view());  // not known how many
+      t.cell(std::string_view());  // number unknown
     }
     t.cell(static_cast<std::int64_t>(g.shed)).cell(static_cast<std::int64_t>(g.messages));
     t.cell(store::what_is_missing(g)).end_row();
@@ -312,7 +312,7 @@ constexpr Page kPages[] = {
     {"messages.csv", "at_ns,rank,severity,text", write_messages},
     {"gaps.csv", "rank,begin_ns,end_ns,events,shed,messages,reason", write_gaps},
 };
-/// Figures of all measured steps: a part has none.
+/// Figures over all measured steps: not written for a part.
 constexpr const char* kBandwidths = "bandwidths.csv";
 constexpr const char* kTimeColumns =
     "step,rank,begin_ns,end_ns,total_ns,checkpoint_ns,compute_ns,exposed_comm_ns,exposed_copy_ns,idle_ns,"
@@ -342,7 +342,7 @@ std::vector<std::string> write_csv(const std::string& folder, const Store& store
     write(page.file, page.header + (page.more_columns != nullptr ? page.more_columns() : std::string()),
           [&](Table& table) { page.write(table, store, part); });
   }
-  // What is computed comes of one pass over the steps.
+  // Step times and bandwidths are computed in one pass over the steps.
   const analysis::Digest digest = analysis::digest_of(store);
   write("step_times.csv", kTimeColumns, [&](Table& table) { write_times(table, digest, part); });
   if (part.whole())

@@ -1,4 +1,4 @@
-// Colours of the page, bars and what says what a colour is.
+// Colours of the page, bars and their legend.
 #include <fmt/format.h>
 
 #include "app/export/html_parts.h"

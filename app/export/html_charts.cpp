@@ -35,7 +35,7 @@ double share(std::int64_t part, std::int64_t all) {
   return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(all, 1));
 }
 
-/// A bar of a rank, or of the sum of all.
+/// The bar of one rank, or of all ranks together.
 std::string time_row(const std::string& label, const Time& time, bool copies_known) {
   std::vector<BarPart> parts;
   std::string figures;
@@ -56,7 +56,7 @@ std::string time_row(const std::string& label, const Time& time, bool copies_kno
   return bar_row(label, parts, figures);
 }
 
-/// Every rank as a column, each class one path.
+/// One column per rank, one SVG path per class.
 std::string time_columns(const std::vector<const analysis::RankSummary*>& ranks) {
   std::string paths;
   std::vector<double> base(ranks.size(), 0);
@@ -109,7 +109,7 @@ std::string time_partition_html(const analysis::Summary& summary) {
           std::minmax_element(ranks.begin(), ranks.end(), [part = part](const auto* a, const auto* b) {
             return share(a->time.*part, a->time.total_ns) < share(b->time.*part, b->time.total_ns);
           });
-      // Of ranks that are alike none is named.
+      // Ranks whose shares differ by less than 1 % of the time are not named.
       const bool alike = share((*most)->time.*part, (*most)->time.total_ns) <
                          share((*least)->time.*part, (*least)->time.total_ns) + 0.01;
       if (alike || !shown.insert((*most)->rank).second) continue;
@@ -168,9 +168,9 @@ namespace {
 
 constexpr double kMapWidth = 1000;
 
-/// What the ranks of a band own, as stretches of the map's width that do not touch.
+/// The elements that the ranks of a band own, as disjoint intervals of the map's width.
 struct Band {
-  std::uint32_t first = 0, last = 0;  ///< rank
+  std::uint32_t first = 0, last = 0;  ///< first and last rank
   std::vector<std::pair<double, double>> owned;
   std::int64_t elems = 0;
   std::size_t parts = 0;
@@ -193,13 +193,13 @@ std::string partition_html(const store::Store& store) {
   if (!store.has_tables() || store.tables().slices.empty())
     return "<p class=missing>The run sent no partition layout.</p>";
   const auto& tables = store.tables();
-  // Stage 3 gives every rank a part of each parameter, stages 1 and 2 one range of the whole: the axis is the
-  // same in both, all elements in parameter order.
+  // Stage 3 assigns each rank a part of every parameter, stages 1 and 2 one range of the flat buffer. Both
+  // have the same axis: all elements in parameter order.
   std::vector<std::int64_t> start(tables.params.size() + 1, 0);
   for (std::size_t i = 0; i < tables.params.size(); ++i) start[i + 1] = start[i] + tables.params[i].elems;
   const double scale = kMapWidth / static_cast<double>(std::max<std::int64_t>(start.back(), 1));
   constexpr std::uint32_t kMostBands = 16;
-  constexpr std::size_t kMostNamed = 600;  // parts that each say what they are
+  constexpr std::size_t kMostNamed = 600;  // parts with a title each
   const bool named = tables.slices.size() <= kMostNamed;
   const std::uint32_t per_band = (tables.world + kMostBands - 1) / kMostBands;
   std::vector<Band> bands;
@@ -231,7 +231,7 @@ std::string partition_html(const store::Store& store) {
   std::string out = "<div class=rows>";
   for (std::size_t i = 0; i < bands.size(); ++i) {
     if (!named) {
-      // Nothing narrower than a pixel: what is closer joins.
+      // Parts less than a pixel apart are joined.
       std::sort(bands[i].owned.begin(), bands[i].owned.end());
       std::string path;
       for (std::size_t k = 0; k < bands[i].owned.size();) {
@@ -259,12 +259,12 @@ struct Range {
   [[nodiscard]] bool any() const { return low <= high; }
 };
 
-/// Where a step is in a chart 1000 wide.
+/// x of a step in a chart of width 1000.
 double x_of(std::size_t step, std::size_t steps) {
   return 1000 * (steps > 1 ? static_cast<double>(step) / static_cast<double>(steps - 1) : 0.5);
 }
 
-/// Evaluations joined by a line, each with a dot: between them nothing was measured.
+/// Evaluations joined by a line, with a dot each: nothing was measured between them.
 std::string evaluations_svg(const std::vector<double>& values, const std::function<double(double)>& y_of) {
   std::string line, dots;
   for (std::size_t i = 0; i < values.size(); ++i) {

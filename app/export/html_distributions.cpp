@@ -1,4 +1,4 @@
-// How long operations took over a whole run, from the distributions of a recording with limits.
+// Durations of operations over a whole run, from the distributions of a recording with limits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace shardscope::exporter {
 namespace {
 
-/// Of fewer spans the rarest 1 % is none of them.
+/// With fewer spans the slowest 1 % contains none.
 constexpr std::uint64_t kFewest = 100;
 constexpr std::size_t kShown = 16;
 
 std::string ms_text(double ms) { return time_text(static_cast<std::int64_t>(ms * 1e6)); }
 
-/// How many times as long as the median a slow one is.
+/// The 99 % quantile as a multiple of the median.
 double spread_of(const analysis::Distribution& one) { return one.p99_ms / one.p50_ms; }
 
-/// Where one rank's 99 % is longer than that of all by more than both may be wrong.
+/// The rank whose 99 % quantile exceeds that of all ranks by more than the error of both quantiles.
 std::string longest_text(const analysis::Distribution& one) {
   if (!one.longest) return "—";
   if (one.longest->p99_ms <= one.p99_ms * (1 + 2 * store::QuantileSketch::kError)) return "none stands out";

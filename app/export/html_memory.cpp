@@ -1,4 +1,4 @@
-// Memory of one rank over the run, its peak explained.
+// Memory of one rank over the run, with the composition of its peak.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct CategoryShare {
   std::int64_t bytes = 0;
 };
 
-/// What is not empty at the peak, the most first.
+/// Categories with bytes at the peak, largest first.
 std::vector<CategoryShare> shares(const store::MemorySample& peak) {
   std::vector<CategoryShare> out;
   for (std::size_t i = 0; i < peak.bytes.size(); ++i) {
@@ -73,7 +73,7 @@ std::string model_html(const analysis::Summary& summary) {
   return out;
 }
 
-/// What the rank takes beside all that; nothing where it was not sampled.
+/// The peak of the rank's outside memory; empty if it was not sampled.
 std::string outside_html(const analysis::Summary& summary, std::uint32_t rank) {
   for (const analysis::RankSummary& one : summary.ranks) {
     if (one.rank != rank || !one.outside) continue;

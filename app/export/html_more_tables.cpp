@@ -1,4 +1,4 @@
-// Tables that only some runs have: stragglers, streams of the GPU, another scheduler, another run.
+// Tables that only some runs have: stragglers, GPU streams, another scheduler's figures, another run.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -21,9 +21,9 @@
 namespace shardscope::exporter {
 namespace {
 
-constexpr std::size_t kMostLines = 24;  ///< of one sort among what there is to know
+constexpr std::size_t kMostLines = 24;  ///< lines of one kind among the disclosures
 
-/// The figures that people ask for first.
+/// The figures that users look for first.
 std::string key_figures_html(const analysis::Summary& s, const std::optional<analysis::DevicePeak>& largest) {
   std::string out = "<dl class=key>";
   const auto figure = [&](const char* name, const std::string& value, const std::string& more) {

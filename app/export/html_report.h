@@ -1,6 +1,6 @@
 // One self-contained HTML page of a run: verdict and findings, partition of time, a typical and the longest
 // step as an interactive timeline, critical path, stragglers, memory, communication, partition map,
-// disclosures. Its size is bounded, whatever ranks and steps the run has.
+// disclosures. The size of the page is bounded for any number of ranks and steps.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@
 
 namespace shardscope::exporter {
 
-/// The page as text. `problems`: what is missing or damaged in the recording it was made from. `comparison`:
-/// with another run, which is A. `notes`: the user's. `findings`, whose advice was tried, and `digest`, of
-/// all steps: where the caller has them; else they are made here.
+/// The page as text. `problems`: what is missing or damaged in the recording. `comparison`: with another run,
+/// run A. `notes`: the user's notes. `findings` (with their advice tried) and `digest` (of all steps) are
+/// computed here unless the caller passes them.
 [[nodiscard]] std::string html_report(const store::Store& store, const analysis::Summary& summary,
                                       const std::vector<std::string>& problems,
                                       const std::optional<analysis::Comparison>& comparison = std::nullopt,
@@ -23,7 +23,7 @@ namespace shardscope::exporter {
                                       const std::vector<analysis::Finding>* findings = nullptr,
                                       const analysis::Digest* digest = nullptr);
 
-/// Writes it whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
+/// Writes it, whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
                        const std::optional<analysis::Comparison>& comparison = std::nullopt,

@@ -1,4 +1,4 @@
-// Which steps and ranks the page's timeline shows, and what stands around it.
+// Chooses the steps and ranks of the page's timeline, and writes the HTML around it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,14 +51,14 @@ std::vector<ShownRank> shown_ranks(const analysis::Summary& summary) {
                                          [&](const auto& a, const auto& b) { return figure(a) < figure(b); });
       const auto least = std::min_element(
           ranks.begin(), ranks.end(), [&](const auto& a, const auto& b) { return figure(a) < figure(b); });
-      // Of ranks that are alike none is named.
+      // Ranks that differ by less than 1 % are not named.
       if (figure(*most) > figure(*least) + figure(*least) / 100) chosen.try_emplace(most->rank, why);
     };
     add_most("others wait for it most", [](const auto& rank) { return rank.others_waited_ns; });
     add_most("computes most", [](const auto& rank) { return rank.time.compute_ns; });
     add_most("most exposed communication", [](const auto& rank) { return rank.time.exposed_comm_ns; });
   }
-  // The rest spread over all, the first and the last among them.
+  // The remaining ones are an even sample that includes the first and the last rank.
   const std::size_t spread = std::min(ranks.size(), kMostRanks - chosen.size());
   for (std::size_t i = 0; i < spread; ++i)
     chosen.try_emplace(ranks[spread > 1 ? i * (ranks.size() - 1) / (spread - 1) : 0].rank, "");

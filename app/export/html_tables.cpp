@@ -1,4 +1,4 @@
-// Tables of the run, its ranks, and what they moved.
+// Tables of the run, its ranks, and their communication.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace shardscope::exporter {
 namespace {
 
-/// " (12 of 20 steps)" where figures are not of all.
+/// " (12 of 20 steps)" where figures do not cover all steps.
 std::string covered(const analysis::Summary& s, std::uint32_t steps, std::uint32_t all) {
   const std::string text = analysis::coverage(s, steps, all);
   return text.empty() ? text : " (" + text + ")";
 }
 
-/// DeepSpeed's eight counters by rank; nothing where no fetches are counted.
+/// DeepSpeed's eight fetch counters by rank; empty if no rank has them.
 std::string fetch_counters_html(const analysis::Summary& s) {
   const bool any = std::any_of(s.ranks.begin(), s.ranks.end(),
                                [](const auto& rank) { return rank.fetch_counters.has_value(); });

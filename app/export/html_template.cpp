@@ -10,7 +10,7 @@ constexpr std::string_view kOpen = "{{", kClose = "}}", kSection = "<section>", 
 
 struct Filled {
   std::string text;
-  bool lacks = false;  ///< whether one of its values is empty
+  bool lacks = false;  ///< whether a value in it is empty
 };
 
 Filled fill(std::string_view part, const TemplateValues& values, std::set<std::string_view>& used) {
@@ -49,7 +49,7 @@ std::string fill_template(std::string_view page, const TemplateValues& values) {
     if (!filled.lacks)
       out += filled.text;
     else if (page.starts_with('\n'))
-      page.remove_prefix(1);  // its line
+      page.remove_prefix(1);  // the line break after the removed section
   }
   for (const auto& [name, value] : values) {
     if (!used.contains(name)) throw std::logic_error("template: nothing shows the value " + name);

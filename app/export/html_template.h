@@ -1,4 +1,4 @@
-// Fills a page's template: `{{name}}` stands for a value.
+// Fills an HTML template: each `{{name}}` is replaced by a value.
 #pragma once
 
 #include <map>
@@ -7,13 +7,12 @@
 
 namespace shardscope::exporter {
 
-/// Name -> HTML, inserted as it is: who makes it escapes what others wrote.
+/// Name -> HTML, inserted verbatim: the caller escapes untrusted text.
 using TemplateValues = std::map<std::string, std::string, std::less<>>;
 
-/// Replaces every `{{name}}` by its value. A `<section>...</section>` in which a value is empty is left out,
-/// so that a run has no empty sections. Values are not searched for names again. Throws std::logic_error
-/// where the two do not fit: a name without a value, a value that the page does not use, braces that do not
-/// end.
+/// Replaces every `{{name}}` by its value. A `<section>...</section>` that contains an empty value is
+/// removed, so that a page has no empty sections. Values are not scanned for names. Throws std::logic_error
+/// where template and values do not match: a name without a value, a value that is not used, unclosed braces.
 [[nodiscard]] std::string fill_template(std::string_view page, const TemplateValues& values);
 
 }  // namespace shardscope::exporter

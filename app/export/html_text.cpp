@@ -35,7 +35,7 @@ std::string escape_html(std::string_view text) {
 void append_script_json(std::string& out, std::string_view text) {
   std::string quoted;
   append_json(quoted, text);
-  // A name must not end the element that it stands in.
+  // "</script>" in a name must not close the script element.
   for (const char c : quoted) {
     if (c == '<')
       out += "\\u003c";

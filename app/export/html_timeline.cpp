@@ -1,5 +1,5 @@
-// The spans of the steps that the page shows, as compact data that its script draws. What is too short for
-// any zoom is joined where there are very many, so that the page stays small whatever a step holds.
+// The spans of the page's steps as compact data, which its script draws. With very many spans those too short
+// for any zoom level are joined, so that the page stays small.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +27,10 @@ namespace {
 using instrumentation::EventKind;
 using instrumentation::StreamId;
 
-/// Of a step, over all its ranks: some 20 bytes each.
+/// Limits of a step, over all its ranks; an item takes about 20 bytes.
 constexpr std::size_t kMostSpans = 24'000, kMostPieces = 4'000;
 
-/// Added to a hue: its name says how long it took: time that it was paused, or its end, is not what is drawn.
+/// Added to the hue if the name states the duration: the drawn width includes pauses, or the span is open.
 constexpr int kSaysDuration = 16;
 
 bool drawn(EventKind kind) {
@@ -40,7 +40,7 @@ bool drawn(EventKind kind) {
 
 using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by collective
 
-/// What a span is called, without how long it took.
+/// The name of a span, without its duration.
 std::string name_of(const store::Store& store, std::uint32_t rank, const Params& params,
                     const store::Span& span) {
   switch (span.kind) {
@@ -64,7 +64,7 @@ std::string name_of(const store::Store& store, std::uint32_t rank, const Params&
   }
 }
 
-/// How long it took, where that is not what is drawn; else nothing.
+/// The duration, if the drawn width does not show it (paused or open span); else empty.
 std::string odd_duration(const store::Store& store, std::uint32_t rank, const store::SpanTime& time) {
   if (time.ended && time.paused_ns == 0) return {};
   std::string text = time_text(time.running_ns);
@@ -76,7 +76,7 @@ std::string odd_duration(const store::Store& store, std::uint32_t rank, const st
   return text;
 }
 
-/// Of the collectives that may run in the step: the host submits them before.
+/// Parameters of the collectives that may run in the step; the host may have submitted them a step earlier.
 Params params_of_step(const store::Store& store, std::uint32_t rank, const ShownStep& step) {
   Params out;
   store.for_each_instant(rank, step.begin_ns - (step.end_ns - step.begin_ns), step.end_ns,
@@ -99,7 +99,7 @@ class TimelineData {
       if (out.back() != '[') out += ",\n";
       out +=
           fmt::format("{{\"length\":{},\"path\":[{}],\"ranks\":[", step.end_ns - step.begin_ns, path(step));
-      // Coarser until it is few enough.
+      // Join more until there are few enough items.
       std::int64_t shortest = 0;
       std::vector<Lane> lanes = lanes_of(step, shortest);
       while (item_count(lanes) > kMostSpans && shortest < (step.end_ns - step.begin_ns) / 256) {
@@ -121,8 +121,8 @@ class TimelineData {
     std::int64_t begin = 0, end = 0;
     std::uint8_t depth = 0;
     Hue hue{};
-    store::Span span;       ///< of those that were joined the first
-    std::size_t spans = 1;  ///< that were joined; 0: none joins it
+    store::Span span;       ///< the first of the joined spans
+    std::size_t spans = 1;  ///< number of joined spans; 0: not to be joined
   };
   struct Lane {
     store::LaneId id;
@@ -153,8 +153,8 @@ class TimelineData {
     return out;
   }
 
-  /// Begins are those after the item before. Only what is written has a name: of what was joined there may be
-  /// very many.
+  /// Begins are relative to the previous item. Names are made only here, for items that are written: the
+  /// spans joined to them may be very many.
   std::string text_of(const ShownStep& step, const std::vector<Lane>& lanes) {
     std::string out;
     for (const ShownRank& rank : ranks_) {
@@ -203,13 +203,13 @@ class TimelineData {
     return {std::move(text)};
   }
 
-  /// Spans of all depths and pauses.
+  /// Spans of all depths, and pauses.
   [[nodiscard]] std::vector<Item> items(store::LaneId lane, const ShownStep& step,
                                         std::int64_t shortest) const {
     std::vector<Item> all;
     for (std::uint8_t depth = 0; depth < store_.depth_count(lane); ++depth) {
       const std::size_t first = all.size();
-      std::int64_t longest = 0;  // of what the last one joins: its colour is the joined one's
+      std::int64_t longest = 0;  // longest span joined to the last item, which has its colour
       for (const store::Span& span : store_.spans(lane, depth, step.begin_ns, step.end_ns)) {
         if (!drawn(span.kind)) continue;
         const store::SpanTime time = store::time_of(store_, lane.rank, span);
@@ -230,7 +230,7 @@ class TimelineData {
           continue;
         }
         longest = item.end - item.begin;
-        if (!is_short) item.spans = 0;  // nothing joins it
+        if (!is_short) item.spans = 0;  // no span is joined to it
         all.push_back(item);
       }
     }
@@ -246,7 +246,7 @@ class TimelineData {
     return all;
   }
 
-  /// The critical path: begin after the piece before, length, hue, name.
+  /// The critical path: begin relative to the step, duration, hue and name of each piece.
   std::string path(const ShownStep& step) {
     if (step.digest == nullptr) return {};
     std::vector<analysis::RankActivity> activities;
@@ -257,7 +257,7 @@ class TimelineData {
     std::vector<analysis::PathPiece> pieces = found->pieces;
     for (std::int64_t shortest = (step.end_ns - step.begin_ns) / 16'384; pieces.size() > kMostPieces;
          shortest *= 2) {
-      // What is short joins the piece before it.
+      // Short pieces are merged into the previous one.
       std::vector<analysis::PathPiece> fewer;
       for (const analysis::PathPiece& piece : pieces) {
         if (!fewer.empty() && piece.at.end - piece.at.begin < shortest)
@@ -267,7 +267,7 @@ class TimelineData {
       }
       pieces = std::move(fewer);
     }
-    // What the longest are is read from the recording; of all of them that would be the whole step again.
+    // A label is read from the recording: only the longest pieces get one, else the whole step is read again.
     constexpr std::size_t kNamed = 24;
     std::int64_t named = 0;
     if (pieces.size() > kNamed) {
@@ -288,7 +288,7 @@ class TimelineData {
     return out;
   }
 
-  /// "backward on rank 1: h.3.mlp", the last only of those longer than `named` nanoseconds.
+  /// "backward on rank 1: h.3.mlp"; the label only if the piece is longer than `named` nanoseconds.
   [[nodiscard]] std::string described(const analysis::PathPiece& piece, std::int64_t named) const {
     std::string text = fmt::format("{} on rank {}", analysis::label_of(piece.part), piece.rank);
     if (piece.at.end - piece.at.begin <= named) return text;

@@ -8,8 +8,8 @@
 namespace shardscope::exporter {
 namespace {
 
-/// Length of the UTF-8 sequence that begins `text`; 0 if it is not one (RFC 3629, no surrogates, no
-/// overlong).
+/// Length of the UTF-8 sequence at the begin of `text`; 0 if it is invalid (RFC 3629: no surrogates, no
+/// overlong encodings).
 std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };

@@ -1,4 +1,4 @@
-// JSON text from values that may hold anything.
+// Writes JSON text from arbitrary values.
 #pragma once
 
 #include <cstdint>

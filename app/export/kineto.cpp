@@ -1,4 +1,4 @@
-// Which steps and ranks are written, and where to.
+// Chooses steps and ranks of a Kineto export and writes its files.
 #include "app/export/kineto.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ using store::Store;
 
 using Steps = std::vector<StepWindow>;
 
-/// The rank's steps that are chosen. Without a choice those that the digest measures, as the summary has
-/// them: by number alike on every rank, and where a step's end was lost up to where it can have lasted.
+/// The selected steps of a rank; by default those that the digest measures, as in the summary: the same steps
+/// on every rank, and a step whose end was lost extends to the latest possible end.
 Steps chosen_steps(const Store& store, std::uint32_t rank, const KinetoOptions& options,
                    const analysis::Digest& digest) {
   Steps out;
@@ -68,7 +68,7 @@ std::string no_such_steps(const Store& store, const std::pair<std::uint32_t, std
   return text;
 }
 
-/// HTA reads every rank that it finds in a folder: those of an earlier export would be taken for this run's.
+/// HTA reads every rank file in a folder: files of an earlier export would be attributed to this run.
 void refuse_other_ranks(const std::string& folder, const std::vector<RankFile>& files) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();

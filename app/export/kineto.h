@@ -1,5 +1,5 @@
-// Traces as PyTorch's profiler (Kineto) writes them, one file a rank: Holistic Trace Analysis and TraceLens
-// read a folder of them, and HTA's overlap, computing time and exposed time are those of `summary`.
+// Traces in the format of PyTorch's profiler (Kineto), one file per rank, for Holistic Trace Analysis and
+// TraceLens. HTA computes the same overlap, computing time and exposed time from them as `summary`.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,24 @@ namespace shardscope::exporter {
 
 struct KinetoOptions {
   std::vector<std::uint32_t> ranks;  ///< empty: all
-  /// First and last step, of which a rank's file has those that it recorded to their end; nothing: those that
-  /// `summary` measures, without the warm-up, the same on every rank also where events were lost.
+  /// First and last step; of each rank those that have an end. Empty: the steps that `summary` measures,
+  /// without the warm-up: the same ones on every rank, also where events were lost.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
-  /// Of these only steps that overlap it, each whole: a trace of this kind is made of steps.
+  /// Restricts these to the steps that overlap it, each exported whole: a Kineto trace consists of steps.
   TimeRange range = {};
-  /// Called before each rank's file with the share of them written so far.
+  /// Called before each rank's file with the fraction of files written so far.
   std::function<void(double)> progress = {};
 };
 
-/// Streams one rank's trace to `out`: kernels by stream, launches with correlations, modules as operators, a
-/// ProfilerStep#N for each step. Memory holds one step. Times are microseconds relative to
+/// Streams one rank's trace to `out`: kernels by stream, launches with correlations, modules as operators,
+/// one ProfilerStep#N per step. Memory holds one step at a time. Times are microseconds relative to
 /// `baseTimeNanoseconds`.
 void write_kineto(std::ostream& out, const store::Store& store, std::uint32_t rank,
                   const KinetoOptions& options = {});
 
-/// Writes rank_N.json into `folder`, which it makes; each whole or not at all. Returns the paths. Throws
-/// std::runtime_error: path, reason; that no such rank or none of the steps was recorded; or that the folder
-/// holds other ranks of an earlier export.
+/// Writes rank_N.json into `folder`, which is created; each file whole or not at all. Returns the paths.
+/// Throws std::runtime_error: path, reason; if a rank or all of the steps are not in the recording; or if the
+/// folder contains other ranks of an earlier export.
 std::vector<std::string> write_kineto(const std::string& folder, const store::Store& store,
                                       const KinetoOptions& options = {});
 

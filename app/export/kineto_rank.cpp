@@ -27,12 +27,12 @@ using store::Store;
 constexpr std::size_t kFlushBytes = 1U << 16;
 constexpr int kMainThread = 1, kNotesThread = 2;
 
-/// Numbers as PyTorch's traces have them: computation on stream 7, all above 0, which HTA asks for.
+/// Stream numbers as in PyTorch's traces: computation on 7; HTA requires numbers above 0.
 int number_of(StreamId stream) noexcept {
   return stream == StreamId::compute ? 7 : 10 + static_cast<int>(stream);
 }
 
-/// As PyTorch calls collectives in the arguments of their kernels.
+/// Names of collectives in PyTorch's kernel arguments.
 const char* torch_name(ev::CollectiveOp op) {
   switch (op) {
     case ev::CollectiveOp::all_gather:
@@ -86,8 +86,8 @@ class KinetoWriter {
     for (const store::RankRow& row : store_.ranks()) {
       if (row.rank == rank_) row_ = row;
     }
-    // A process of a container may have the number of a rank, and with it that of a device; a simulated run
-    // has none.
+    // In a container a process id can equal a rank, and thus the id of a device; a simulated run has no
+    // process ids.
     const std::int64_t devices = std::max<std::int64_t>(store_.tables().world, std::int64_t{rank_} + 1);
     host_ = row_.pid >= devices ? row_.pid : 100'000 + static_cast<std::int64_t>(rank_);
     header();
@@ -99,7 +99,7 @@ class KinetoWriter {
   }
 
  private:
-  /// HTA looks for `"rank": N` with a space, line by line, and reads on until it has found it.
+  /// HTA searches for `"rank": N`, with a space, line by line until it finds it: it belongs at the top.
   void header() {
     const ev::RunTables& run = store_.tables();
     text_ += "{\n\"schemaVersion\": 1,\n\"distributedInfo\": {\"backend\": \"";
@@ -235,7 +235,7 @@ class KinetoWriter {
     }
   }
 
-  /// What is missing of the rank, and what it and collectors said: a reader who has only this file must know.
+  /// Gaps of the rank, and messages of rank and collectors: a reader may have only this file.
   void write_messages() {
     const auto instant = [&](const std::string& text, std::int64_t at_ns) {
       open("i", text, "message", host_, kNotesThread, at_ns);
@@ -250,8 +250,8 @@ class KinetoWriter {
     }
   }
 
-  /// The launch, what it launched, and the arrow between. HTA takes only kernels whose launch is in a step:
-  /// where none was recorded it stands at the kernel's begin, with an argument that states this.
+  /// The launch, its kernel or copy, and the flow between them. HTA ignores kernels without a launch in a
+  /// step: an unrecorded launch is written at the kernel's begin, with an argument that states this.
   void device_work(const DeviceWork& work, std::int64_t owner) {
     name_stream(work.stream);
     const std::int64_t correlation = ++correlation_;
@@ -296,7 +296,7 @@ class KinetoWriter {
         const std::int64_t bytes = ev::as<EventKind::transfer_begin>(span).bytes;
         argument("bytes", bytes);
         const bool whole = span.begin_ns == work.begin_ns && span.end_ns == work.end_ns;
-        if (!whole) break;  // bytes are the whole copy's
+        if (!whole) break;  // `bytes` are those of the whole copy
         key("memory bandwidth (GB/s)");
         if (!append_json(text_,
                          static_cast<double>(bytes) / static_cast<double>(work.end_ns - work.begin_ns)))
@@ -314,7 +314,7 @@ class KinetoWriter {
     }
   }
 
-  /// A collective that a pause or the end of a step cuts is several kernels: the first one has its elements.
+  /// A pause or the end of a step splits a collective into several kernels: the first one has its elements.
   void collective_arguments(StreamId stream, const store::Span& span) {
     const auto fields = ev::as<EventKind::collective_begin>(span);
     const std::int64_t ranks = std::max<std::uint32_t>(analysis::ranks_of(store_, rank_, span), 1);
@@ -342,13 +342,13 @@ class KinetoWriter {
   const Store& store_;
   std::uint32_t rank_;
   store::RankRow row_;
-  std::int64_t host_ = 0;  ///< pid of the rank's process; the device's is the rank
+  std::int64_t host_ = 0;  ///< pid of the rank's process; the device's pid is the rank
   std::string text_;
   bool first_ = true;
   std::int64_t external_ = 0, correlation_ = 0;
   std::set<StreamId> named_;
-  /// Collectives whose elements are written and that go on after the step, with their ends: by stream, begin
-  /// and sequence number.
+  /// Collectives that continue in the next step and whose elements are written, with their ends: by stream,
+  /// begin and sequence number.
   std::map<std::tuple<StreamId, std::int64_t, std::uint32_t>, std::int64_t> sized_;
 };
 

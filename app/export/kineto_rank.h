@@ -1,4 +1,4 @@
-// One rank's trace as PyTorch's profiler writes it, of given steps.
+// Writes the given steps of one rank in the format of PyTorch's profiler.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscope::exporter {
 
-/// Throws std::runtime_error where `out` takes no more.
+/// Throws std::runtime_error if `out` fails.
 void write_kineto_steps(std::ostream& out, const store::Store& store, std::uint32_t rank,
                         const std::vector<analysis::StepWindow>& steps);
 

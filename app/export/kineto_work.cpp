@@ -27,7 +27,7 @@ using store::Store;
 
 constexpr std::int64_t kMicrosecond = 1'000;
 
-/// Calls visit(interval) for the parts of [begin, end) that are in the set.
+/// Calls visit(interval) for the intersections of the set with [begin, end).
 template <typename Visitor>
 void for_each_part(const IntervalSet& set, std::int64_t begin, std::int64_t end, Visitor&& visit) {
   const auto& all = set.intervals();
@@ -39,16 +39,16 @@ void for_each_part(const IntervalSet& set, std::int64_t begin, std::int64_t end,
   }
 }
 
-/// A span that may say what is computed.
+/// A span that identifies the computation at its time.
 struct Source {
   Span span;
-  Interval at;  ///< within the step
+  Interval at;  ///< clamped to the step
 };
 
-/// A stretch in which the same span is the innermost one.
+/// An interval in which the innermost span is the same.
 struct Piece {
   Interval at;
-  const Source* source = nullptr;  ///< null: no span says what it was
+  const Source* source = nullptr;  ///< null: computation outside of any such span
 };
 
 std::vector<Source> sources(const Store& store, store::LaneId lane, const StepWindow& window) {
@@ -67,7 +67,7 @@ std::vector<Source> sources(const Store& store, store::LaneId lane, const StepWi
   return found;
 }
 
-/// All of `computed`, cut where the innermost of the spans changes.
+/// `computed`, cut wherever the innermost span changes.
 std::vector<Piece> innermost(const std::vector<Source>& spans, const IntervalSet& computed) {
   struct Edge {
     std::int64_t at;
@@ -84,7 +84,7 @@ std::vector<Piece> innermost(const std::vector<Source>& spans, const IntervalSet
     return std::tuple(a.at, a.opens) < std::tuple(b.at, b.opens);
   });
   std::vector<Piece> pieces;
-  std::map<std::uint8_t, const Source*> open;  // by depth: spans of one do not overlap
+  std::map<std::uint8_t, const Source*> open;  // by depth: spans of the same depth do not overlap
   std::int64_t from = computed.intervals().empty() ? 0 : computed.intervals().front().begin;
   const auto take = [&](std::int64_t until) {
     const Source* const source = open.empty() ? nullptr : open.rbegin()->second;
@@ -109,9 +109,9 @@ std::vector<Piece> innermost(const std::vector<Source>& spans, const IntervalSet
   return pieces;
 }
 
-/// Puts where one piece ends and the next one begins on a whole microsecond. Holistic Trace Analysis rounds
-/// begins up and ends down to these, and would find a gap at each such place. Where computation begins and
-/// ends stays as it is, and so does how long all of it is.
+/// Rounds boundaries between adjacent pieces to whole microseconds. Holistic Trace Analysis rounds begins up
+/// and ends down to microseconds, and would find a gap at each such boundary. The begin and end of a
+/// computation, and so its total duration, do not change.
 void round_inner_edges(std::vector<Piece>& pieces) {
   for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
     Interval& before = pieces[i].at;
@@ -123,8 +123,8 @@ void round_inner_edges(std::vector<Piece>& pieces) {
   std::erase_if(pieces, [](const Piece& piece) { return piece.at.end <= piece.at.begin; });
 }
 
-/// HTA takes neither what has Memcpy or Sync in its name for computation nor what begins with Memset: a
-/// module may be called so.
+/// HTA does not count names that contain Memcpy or Sync, or begin with Memset, as computation: a module may
+/// have such a name.
 std::string compute_name(std::string name) {
   for (const auto& [word, instead] :
        {std::pair{"Memcpy", "memcpy"}, {"Memset", "memset"}, {"Sync", "sync"}}) {
@@ -166,8 +166,8 @@ const char* memcpy_name(ev::TransferKind kind) {
   return "Memcpy";
 }
 
-/// As NCCL named its kernels up to 2.18, without algorithm and protocol, which are not known: HTA looks for
-/// stragglers only among these.
+/// Kernel names of NCCL up to 2.18, without algorithm and protocol, which are not recorded: HTA finds
+/// stragglers only among kernels of these names.
 const char* nccl_name(ev::CollectiveOp op) {
   switch (op) {
     case ev::CollectiveOp::all_gather:
@@ -177,7 +177,7 @@ const char* nccl_name(ev::CollectiveOp op) {
     case ev::CollectiveOp::reduce:
       return "ncclKernel_Reduce";
     case ev::CollectiveOp::all_reduce:
-    case ev::CollectiveOp::barrier:  // NCCL has none of its own: PyTorch's is an all-reduce
+    case ev::CollectiveOp::barrier:  // NCCL has no barrier: PyTorch uses an all-reduce
       return "ncclKernel_AllReduce";
     case ev::CollectiveOp::broadcast:
       return "ncclKernel_Broadcast";
@@ -229,7 +229,7 @@ class StepWorkMaker {
     }
   }
 
-  /// The innermost range at each of the times, which only grow.
+  /// The innermost range at each of a series of ascending times.
   class RangeAt {
    public:
     explicit RangeAt(const std::vector<NamedRange>& ranges) : ranges_(ranges) {}
@@ -279,11 +279,11 @@ class StepWorkMaker {
     }
   }
 
-  /// By operation, sequence number and id of gather or bucket, when the host submitted each.
+  /// When the host submitted each collective, by operation, sequence number and id of gather or bucket.
   using Submitted = std::map<std::tuple<ev::CollectiveOp, std::uint32_t, std::uint32_t>, std::int64_t>;
   [[nodiscard]] Submitted submitted() const {
     Submitted found;
-    // The host runs ahead of the streams, by a step at most.
+    // The host is ahead of the streams by at most a step.
     const std::int64_t from = window_.begin_ns - (window_.end_ns - window_.begin_ns);
     store_.for_each_instant(rank_, from, window_.end_ns, [&](const ev::Event& event) {
       if (event.kind != EventKind::collective_submitted) return;
@@ -336,7 +336,7 @@ class StepWorkMaker {
     rest(copied, std::move(shown), WorkClass::copy, StreamId::copy, "Memcpy");
   }
 
-  /// What is known only from an end without a begin: it has no more of a name.
+  /// Work known only from an unmatched end: it has a generic name.
   void rest(const IntervalSet& all, std::vector<Interval> shown, WorkClass kind, StreamId stream,
             const char* name) {
     const IntervalSet left = all.subtract(IntervalSet(std::move(shown)));

@@ -23,7 +23,7 @@ using nlohmann::json;
 constexpr const char* kFormat = "shardscope notes";
 constexpr int kVersion = 1;
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{kMostNotes} * kLongestNote * 2;
-/// Times of a run are below it: a hundred years.
+/// Upper bound on times of a run: a hundred years.
 constexpr std::int64_t kLongestRun = std::int64_t{100} * 366 * 86'400 * 1'000'000'000;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
@@ -66,7 +66,7 @@ Note note_from(const json& from, const std::string& path) {
       refuse(path, "a note's rank is no number of a rank");
     note.rank = from["rank"].get<std::uint32_t>();
   }
-  // One that this version does not have is none: the note is worth more than its colour.
+  // A colour that this version does not know becomes `none`: the note is worth more than its colour.
   const auto named = from.find("colour");
   const std::string colour = named != from.end() && named->is_string() ? named->get<std::string>() : "none";
   const auto* const known = std::ranges::find(kNoteColours, colour);

@@ -8,7 +8,7 @@
 namespace shardscope::exporter {
 namespace {
 
-/// Of a label: backslash, quote and line feed are escaped (OpenMetrics 1.0, "Text Format").
+/// Escapes a label value: backslash, quote and line feed (OpenMetrics 1.0, "Text Format").
 std::string label(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -24,7 +24,7 @@ std::string label(std::string_view text) {
 
 class Page {
  public:
-  /// HELP and TYPE of a family, once, before its samples. `unit` is the name's last word or empty.
+  /// Writes TYPE, UNIT and HELP of a family, before its samples. `unit`: the last word of the name, or empty.
   void family(std::string_view name, std::string_view type, std::string_view unit, std::string_view help) {
     text_ += fmt::format("# TYPE {} {}\n", name, type);
     if (!unit.empty()) text_ += fmt::format("# UNIT {} {}\n", name, unit);

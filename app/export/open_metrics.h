@@ -1,5 +1,5 @@
-// A live run's figures in the text format of OpenMetrics 1.0 (prometheus.io, openmetrics.io): what a
-// Prometheus server scrapes and what node_exporter's textfile collector reads.
+// A live run's figures in the text format of OpenMetrics 1.0 (prometheus.io, openmetrics.io): scraped by a
+// Prometheus server or read by node_exporter's textfile collector.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace shardscope::exporter {
 
-/// Figures of the whole run up to now: counters never fall while one `watch` runs.
+/// Figures of the run up to now. Counters never decrease during one `watch`.
 class OpenMetrics {
  public:
-  /// Counts the steps and triggers of an interval.
+  /// Adds the steps and triggers of an interval to the counters.
   void take(const analysis::WatchInterval& interval);
-  /// All metrics, ending with "# EOF". Figures that were not recorded are left out.
+  /// All metrics, ending with "# EOF". Figures that were not recorded are omitted.
   [[nodiscard]] std::string text(const store::Store& store, const analysis::WatchInterval& interval) const;
 
  private:

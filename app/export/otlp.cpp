@@ -26,18 +26,18 @@ using ev::EventKind;
 using store::Span;
 using store::Store;
 
-/// A receiver takes 20 MiB at a time (opentelemetry-proto, docs/specification.md, OTLP/HTTP request).
+/// A receiver accepts 20 MiB per request (opentelemetry-proto, docs/specification.md, OTLP/HTTP request).
 constexpr std::size_t kLineBytes = 4U << 20;
-constexpr std::uint64_t kBetweenSteps = UINT64_MAX;  ///< the trace of what is in no step
-constexpr unsigned kRankShift = 40;  ///< of span ids: below it the number of a span in its rank
+constexpr std::uint64_t kBetweenSteps = UINT64_MAX;  ///< trace of the spans outside of all steps
+constexpr unsigned kRankShift = 40;  ///< span ids: rank + 1 above this bit, number of the span below
 
-/// One thing that becomes a span, before it has a parent.
+/// A recorded span to export, before it has a parent.
 struct Item {
   store::LaneId lane;
   Span span;
 };
 
-/// Outer before inner, where they begin at the same time.
+/// Nesting order of kinds: outer before inner where spans begin at the same time.
 int order_of(EventKind kind) noexcept {
   switch (kind) {
     case EventKind::step_begin:
@@ -51,7 +51,7 @@ int order_of(EventKind kind) noexcept {
   }
 }
 
-/// The same for alike spans, as OpenTelemetry asks of names; which step it is stands in the attributes.
+/// The same name for all spans of a kind, as OpenTelemetry recommends; the step number is an attribute.
 std::string name_for(const Store& store, std::uint32_t rank, const Span& span) {
   if (span.kind == EventKind::step_begin) return "step";
   if (span.kind == EventKind::micro_step_begin) return "micro-step";
@@ -132,7 +132,7 @@ class OtlpWriter {
     return out.json();
   }
 
-  /// A step over all ranks.
+  /// The root span of a step, over all ranks.
   void root(const store::StepRow& row) {
     const store::SpanTime time = store::time_of(store_, row);
     OtlpAttributes attributes;
@@ -154,10 +154,10 @@ class OtlpWriter {
 
   void rank(std::uint32_t rank) {
     next_id_ = (std::uint64_t{rank} + 1) << kRankShift;
-    // Parts of its time, step by step: in each everything that begins there.
+    // Step by step, and between them: each part exports all spans that begin in it.
     std::int64_t from = Store::kBegin, first_ns = Store::kEnd, last_ns = Store::kBegin;
     const store::LaneId host{rank, ev::StreamId::host};
-    // A step is in no other span.
+    // Steps are outermost spans: depth 0.
     store_.for_each_span(host, 0, Store::kBegin, Store::kEnd, [&](const Span& span) {
       if (span.kind != EventKind::step_begin) return;
       const std::int64_t until = store::time_of(store_, rank, span).until_ns;
@@ -178,7 +178,7 @@ class OtlpWriter {
     }
   }
 
-  /// What begins in [from, to), of one step or between two.
+  /// Exports the spans that begin in [from, to), of one step or between two.
   void part(std::uint32_t rank, std::uint64_t trace, std::int64_t from, std::int64_t to) {
     if (from >= to) return;
     std::vector<Item> items;
@@ -273,7 +273,7 @@ class OtlpWriter {
     }
   }
 
-  /// Those that overlap [from, to).
+  /// Exports the gaps of a rank that overlap [from, to).
   void gaps(std::uint32_t rank, std::int64_t from, std::int64_t to) {
     for (const store::Gap& gap : store_.gaps()) {
       if (gap.rank != rank || gap.begin_ns >= to || gap.end_ns <= from) continue;
@@ -294,7 +294,7 @@ class OtlpWriter {
   const OtlpOptions& options_;
   OtlpIds ids_;
   OtlpLines lines_;
-  std::int64_t shift_ns_;  ///< from the run's time to the Unix epoch
+  std::int64_t shift_ns_;  ///< run time + this = Unix time
   std::uint64_t next_id_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// OpenTelemetry spans as OTLP/JSON lines, as a collector's file receiver and exporter have them: steps, their
-// micro-steps and phases, and collectives. Each line is one message TracesData of opentelemetry-proto.
+// OpenTelemetry spans as lines of OTLP/JSON, as the OpenTelemetry Collector's file receiver and exporter use:
+// steps, micro-steps, phases, collectives. Each line is one TracesData message of opentelemetry-proto.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,27 @@ namespace shardscope::exporter {
 struct OtlpOptions {
   std::vector<std::uint32_t> ranks;  ///< empty: all
   std::optional<std::pair<std::uint32_t, std::uint32_t>>
-      steps;  ///< first and last; nothing: all, and between, where no range of time is chosen
-  /// Of these only steps that overlap it, each whole with all that begins in it: a trace is a step.
+      steps;  ///< first and last; empty: all, and the spans between steps unless `range` is set
+  /// Restricts these to the steps that overlap it, each with all spans that begin in it: a trace is a step.
   TimeRange range = {};
-  /// Spans that are emitted up to this level: `steps`; `phases` with micro-steps and phases; above,
-  /// collectives.
+  /// Level of detail: `steps`; `phases` adds micro-steps and phases; higher levels add collectives.
   instrumentation::Detail detail = instrumentation::Detail::kernels;
-  /// Called before each rank with the share of them written so far.
+  /// Called before each rank with the fraction of ranks written so far.
   std::function<void(double)> progress = {};
-  /// Collector clock + this = Unix time. Nothing: the run begins at the epoch, and every resource says so.
+  /// Collector clock + this = Unix time. Empty: the run begins at the epoch, and every resource states this.
   std::optional<std::int64_t> unix_offset_ns;
-  std::string version;                     ///< of this program
-  std::vector<std::string> problems = {};  ///< of the recording: every resource has them
+  std::string version;                     ///< of Shardscope
+  std::vector<std::string> problems = {};  ///< of the recording: an attribute of every resource
 };
 
 /// [Note: traces of a run]
-/// A trace is one step: its root is the step over all ranks (of a resource that is the run), below it each
-/// rank's step, its micro-steps, phases and collectives. A parent is the innermost of these that the child
-/// begins in; a collective may end after it. What lies between steps, and where events are missing, is in one
-/// more trace of the run. Ids are made of the run's id, the step, the rank and the place in the file: the
-/// same export has the same ones each time. Memory holds one step of one rank.
+/// A trace is one step: its root span is the step over all ranks (its resource is the run), below it each
+/// rank's step, micro-steps, phases and collectives. A span's parent is the innermost of these in which it
+/// begins; a collective may end after its parent. Spans between steps, and missing events, are in one more
+/// trace of the run. Ids are derived from run id, step, rank and position, so that repeated exports have the
+/// same ids. Memory holds one step of one rank at a time.
 void write_otlp(std::ostream& out, const store::Store& store, const OtlpOptions& options = {});
-/// Whole or not at all. Throws std::runtime_error: path, reason; or that no such rank or step was recorded.
+/// Writes a file, whole or not at all. Throws std::runtime_error: path, reason; no such rank or step.
 void write_otlp(const std::string& path, const store::Store& store, const OtlpOptions& options = {});
 
 }  // namespace shardscope::exporter

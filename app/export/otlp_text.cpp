@@ -59,7 +59,7 @@ void OtlpAttributes::flag(std::string_view key, bool value) {
 OtlpIds::OtlpIds(std::string_view run_id) : run_(hash_of(run_id)) {}
 
 std::string OtlpIds::trace(std::uint64_t step) const {
-  // A step's number from 1 on, so that no run's hash makes an id of zeroes alone.
+  // step + 1: with a run hash of 0 the id of step 0 would be all zeros, which is invalid.
   return hexadecimal(run_) + hexadecimal(step == UINT64_MAX ? step : step + 1);
 }
 
@@ -91,7 +91,7 @@ void OtlpLines::span(const OtlpSpan& span) {
 }
 
 void OtlpLines::flush() {
-  if (spans_.empty()) return;  // nothing sends an empty message
+  if (spans_.empty()) return;  // never write a message without spans
   std::string line = "{\"resourceSpans\":[{\"resource\":{\"attributes\":" + resource_ +
                      "},\"scopeSpans\":[{\"scope\":{\"name\":\"shardscope\"";
   if (!version_.empty()) {

@@ -1,4 +1,4 @@
-// OTLP's JSON: protobuf's mapping with ids in hexadecimal digits and 64-bit integers as text
+// OTLP/JSON: the protobuf JSON mapping, with ids as hexadecimal digits and 64-bit integers as strings
 // (opentelemetry-proto, docs/specification.md, "JSON Protobuf Encoding").
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace shardscope::exporter {
 
-/// A list of KeyValue.
+/// Builds a list of KeyValue.
 class OtlpAttributes {
  public:
   void text(std::string_view key, std::string_view value);
   void number(std::string_view key, std::int64_t value);
-  void real(std::string_view key, double value);  ///< finite
+  void real(std::string_view key, double value);  ///< must be finite
   void flag(std::string_view key, bool value);
   [[nodiscard]] std::string json() const { return "[" + text_ + "]"; }
 
@@ -27,7 +27,7 @@ class OtlpAttributes {
 
 struct OtlpIds {
   explicit OtlpIds(std::string_view run_id);
-  /// 32 digits, never all 0: those of the run, then those of the step.
+  /// 32 hexadecimal digits, never all 0: 16 of the run, then 16 of the step.
   [[nodiscard]] std::string trace(std::uint64_t step) const;
 
  private:
@@ -42,14 +42,14 @@ struct OtlpSpan {
   std::int64_t begin_unix_ns = 0, end_unix_ns = 0;
   std::string attributes = "[]";
   bool failed = false;
-  std::optional<std::pair<std::int64_t, const char*>> event{};  ///< when, what
+  std::optional<std::pair<std::int64_t, const char*>> event{};  ///< time and name
 };
 
-/// Lines of TracesData: a new one for each resource, and where one would grow long.
+/// Writes lines of TracesData: a new line for each resource and whenever a line exceeds `line_bytes`.
 class OtlpLines {
  public:
   OtlpLines(std::ostream& out, std::size_t line_bytes, std::string_view version);
-  /// Resource of the spans that follow; `attributes` as of OtlpAttributes.
+  /// Sets the resource of the spans that follow; `attributes`: from OtlpAttributes::json().
   void resource(std::string attributes);
   void span(const OtlpSpan& span);
   void flush();

@@ -19,14 +19,14 @@ namespace {
 
 constexpr const char* kPart = ".part";
 
-/// Whether something is there that renaming would destroy. Folders are left to the error of opening them.
+/// Whether `path` is something that a rename would destroy. For folders, opening them fails later.
 bool stays_in_place(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-/// What a process that was killed has left beside `path`: its number is in the name, and it held a lock.
+/// Removes temporary files of `path` left by killed processes: no process has the pid, none holds the lock.
 void remove_what_was_left(const std::string& path) {
   namespace fs = std::filesystem;
   const fs::path beside = fs::path(path).parent_path();

@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its place, renamed at the end. What is there and no
-// file (a pipe, /dev/stdout, /dev/full) is written to and stays what it is.
+// A file that appears whole or not at all: written to a temporary file beside it, which is renamed at the
+// end. An existing path that is not a regular file (a pipe, /dev/stdout, /dev/full) is written in place.
 #pragma once
 
 #include <fstream>
@@ -7,19 +7,19 @@
 
 namespace shardscope::exporter {
 
-/// Throws std::runtime_error if `path` is a recording: what is written from one must not take its place (or
-/// another's), which nothing brings back.
+/// Throws std::runtime_error if `path` is a recording: an export must never overwrite one, since it could not
+/// be restored.
 void refuse_recording(const std::string& path);
 
 class OutputFile {
  public:
-  /// Throws std::runtime_error: path, reason. Other files are replaced, a recording is not.
+  /// Replaces an existing file, but never a recording. Throws std::runtime_error: path, reason.
   explicit OutputFile(std::string path);
-  ~OutputFile();  ///< removes what was not committed
+  ~OutputFile();  ///< removes the temporary file unless committed
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   [[nodiscard]] std::ostream& stream() { return out_; }
-  /// Gives the stream to what writes long: it ends, as commit() does, as soon as anything cannot be written.
+  /// Calls `write` with the stream, for long outputs. A failed write aborts it with the error of commit().
   template <typename Write>
   void write(const Write& write) {
     try {
@@ -30,15 +30,15 @@ class OutputFile {
       not_written();
     }
   }
-  /// Where it is written until commit().
+  /// The path that is written to until commit().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
-  /// Throws std::runtime_error when anything could not be written (disk full).
+  /// Renames the file into place. Throws std::runtime_error if anything was not written (disk full).
   void commit();
 
  private:
   [[noreturn]] void not_written() const;
-  std::string path_, temporary_;  ///< equal where it is written in its place
-  int lock_ = -1;                 ///< held while `temporary_` is written, so that no other process removes it
+  std::string path_, temporary_;  ///< equal if the file is written in place
+  int lock_ = -1;                 ///< held while `temporary_` is written: other processes do not remove it
   std::ofstream out_;
   bool committed_ = false;
 };

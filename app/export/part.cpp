@@ -137,7 +137,7 @@ void for_each_status_before(const Store& store, std::uint32_t rank, const Export
   std::vector<store::ParamState> states(store.tables().params.size());
   store.param_states(rank, *begin - 1, states);
   for (std::uint32_t param = 0; param < states.size(); ++param) {
-    // One that never changed is said to have been so since 0.
+    // A parameter that never changed has since_ns 0: skip it unless its history has a change.
     if (states[param].since_ns <= 0 && store.status_history(rank, param, *begin - 1, 1).empty()) continue;
     visit(param, states[param]);
   }

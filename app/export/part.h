@@ -1,4 +1,4 @@
-// Which part of a recording an export has: ranks, a range of time, a level of detail.
+// The part of a recording that is exported: ranks, a time range, a level of detail.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct RankStep;
 namespace shardscope::exporter {
 
 /// [Note: part of a recording]
-/// Spans that overlap the range are whole: one that reaches over an end of it is not cut, so that its length
-/// is that of the recording. So are rows of steps, and stretches with missing events; counters of steps are
-/// those of steps that end in it. Instants and messages are those in [from, to). What a counter or a
-/// parameter's status was when the range begins stands in front of its changes, where it is known.
-/// Of a part that is chosen by steps the range is each rank's own: from the begin of the first of these steps
-/// on that rank to the end of the last, since ranks never begin a step at once; rows of steps and of their
-/// times, and counters of steps, are chosen by number.
+/// Spans that overlap the range are exported whole: one that crosses a boundary is not cut and keeps its
+/// duration. The same holds for rows of steps and for gaps; counters of steps are those of steps that end in
+/// the range. Instants and messages are those in [from, to). The state of a counter or parameter at the begin
+/// of the range is written before its changes, where it is known. In a part chosen by steps each rank has its
+/// own range: from the begin of the first of these steps on that rank to the end of the last, since ranks
+/// never begin a step at the same time; rows of steps, their times and their counters are chosen by step
+/// number.
 struct TimeRange {
   /// Nanoseconds on the run's clock.
   std::int64_t from_ns = store::Store::kBegin, to_ns = store::Store::kEnd;
-  /// Whether [begin, end) overlaps it; of no length: whether it is in it.
+  /// Whether [begin, end) overlaps the range; an empty interval: whether the range contains it.
   [[nodiscard]] bool overlaps(std::int64_t begin_ns, std::int64_t end_ns) const noexcept;
   [[nodiscard]] bool has(std::int64_t at_ns) const noexcept { return overlaps(at_ns, at_ns); }
   bool operator==(const TimeRange&) const = default;
@@ -38,57 +38,57 @@ struct TimeRange {
 struct ExportPart {
   std::vector<std::uint32_t> ranks = {};  ///< empty: all
   TimeRange range = {};
-  /// What is emitted up to this level (`--detail` of a run).
+  /// Events emitted up to this level (`--detail` of a run).
   instrumentation::Detail detail = instrumentation::Detail::kernels;
-  /// First and last; nothing: chosen by time. choose_steps() fills `range` and `range_of_rank` too.
+  /// First and last; empty: chosen by time. choose_steps() sets `range` and `range_of_rank` as well.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps = {};
   std::map<std::uint32_t, TimeRange> range_of_rank = {};
 
   [[nodiscard]] bool whole() const noexcept;
   [[nodiscard]] bool has_rank(std::uint32_t rank) const noexcept;
   [[nodiscard]] bool has_kind(instrumentation::EventKind kind) const noexcept;
-  /// A rank that has none of the chosen steps has what the others did meanwhile.
+  /// The rank's range. A rank without any of the chosen steps has the range of all ranks together.
   [[nodiscard]] TimeRange of(std::uint32_t rank) const noexcept;
   [[nodiscard]] bool has(const store::StepRow& step) const noexcept;
-  /// Whether the part has its values, which counters have at its end: it ends in (from, to], since the end of
-  /// the last step is in a part that ends with it.
+  /// Whether the part has the step's counters, which are set at its end: the end is in (from, to], since a
+  /// part that ends with a step includes its end.
   [[nodiscard]] bool has_end(const store::StepRow& step) const noexcept;
-  /// A step of one rank.
+  /// A row of one rank in one step.
   [[nodiscard]] bool has(std::uint32_t step, const analysis::RankStep& of_rank) const noexcept;
   /// A message or a stretch with missing events.
   [[nodiscard]] bool has(const store::Message& message) const noexcept;
   [[nodiscard]] bool has(const store::Gap& gap) const noexcept;
 };
 
-/// Restricts the part to steps first to last. False: the recording has none of them, and nothing changes.
+/// Restricts the part to steps first to last. False if the recording has none of them: `part` is unchanged.
 [[nodiscard]] bool choose_steps(const store::Store& store, std::uint32_t first, std::uint32_t last,
                                 ExportPart& part);
 
-/// walk_spans() over those spans of a lane that the part has.
+/// Calls `visit` as walk_spans() does, for the spans of a lane that are in the part.
 void walk_part(const store::Store& store, store::LaneId lane, const ExportPart& part,
                const std::function<void(const WalkedSpan&)>& visit);
 
-/// The instants of a rank that the part has, in order of time.
+/// Calls `visit` for the instants of a rank that are in the part, in order of time.
 void for_each_instant(const store::Store& store, std::uint32_t rank, const ExportPart& part,
                       const std::function<void(const instrumentation::Event&)>& visit);
 
-/// Where a rank's counters and states begin within the run: the part's begin. Nothing where that is the run's
-/// begin, after its end, or where the state then is not known.
+/// The begin of the part, where a rank's counters and states are written first. Empty if that is the begin of
+/// the run or after its end, or if the state at that time is not known.
 [[nodiscard]] std::optional<std::int64_t> state_begins(const store::Store& store, std::uint32_t rank,
                                                        const ExportPart& part);
-/// Memory of each pool just before it, by category, without those that hold none.
+/// Calls `visit` with the bytes of each pool and category just before state_begins(), without zeros.
 void for_each_memory_before(
     const store::Store& store, std::uint32_t rank, const ExportPart& part,
     const std::function<void(instrumentation::MemoryPool, instrumentation::MemoryCategory,
                              std::int64_t bytes)>& visit);
-/// The last change of status of each parameter before it, by parameter; none of one that had not changed.
+/// Calls `visit` with the status of each parameter just before state_begins(), if it ever changed.
 void for_each_status_before(const store::Store& store, std::uint32_t rank, const ExportPart& part,
                             const std::function<void(std::uint32_t param, const store::ParamState&)>& visit);
 
-/// Parameters of the rank's collectives, by sequence; none where the level leaves them out.
+/// Parameters of a rank's collectives, by sequence number; empty if the level of detail excludes them.
 [[nodiscard]] std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_of(
     const store::Store& store, std::uint32_t rank, const ExportPart& part);
-/// flows_to_waits() of the part: none where the level leaves an end of them out.
+/// flows_to_waits() of the part; empty if the level of detail excludes either end.
 [[nodiscard]] std::vector<Flow> flows_of(const store::Store& store, std::uint32_t rank,
                                          const ExportPart& part);
 

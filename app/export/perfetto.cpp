@@ -41,7 +41,7 @@ constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4;
 constexpr std::uint64_t kSequenceId = 1;
 constexpr std::uint64_t kUnitBytes = 3;
 
-/// Ids of tracks: rank, then what. Never zero.
+/// Track ids: the rank in the upper bits, the track in the lower. Never zero.
 constexpr std::uint64_t process_track(std::uint32_t rank) {
   return (static_cast<std::uint64_t>(rank) + 1) << 16;
 }
@@ -100,7 +100,7 @@ class PerfettoWriter {
   }
 
   void describe(const store::RankRow& rank) {
-    const std::int32_t pid = static_cast<std::int32_t>(rank.rank) + 1;  // pid 0 would be the idle process
+    const std::int32_t pid = static_cast<std::int32_t>(rank.rank) + 1;  // pid 0 is the idle process
     Protobuf process;
     process.varint(1, static_cast<std::uint64_t>(pid));
     process.string(6, "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host) +
@@ -127,12 +127,12 @@ class PerfettoWriter {
     return out;
   }
 
-  /// Sends a track event; `name` is interned: its text travels once.
+  /// Writes a track event; `name` is interned: its text is written once.
   void send(std::int64_t at_ns, Protobuf body, std::string_view name = {}) {
     Protobuf whole;
     whole.varint(packet::kTimestamp, static_cast<std::uint64_t>(at_ns));
     whole.varint(packet::kSequence, kSequenceId);
-    whole.varint(packet::kSequenceFlags, first_ ? 1 : 2);  // 1: interned state begins here
+    whole.varint(packet::kSequenceFlags, first_ ? 1 : 2);  // 1: the interned state is reset
     first_ = false;
     if (!name.empty()) {
       const auto [entry, added] = names_.try_emplace(std::string(name), names_.size() + 1);
@@ -163,7 +163,7 @@ class PerfettoWriter {
     event.message(track_event::kAnnotation, annotation);
   }
 
-  using FlowsAt = std::unordered_map<std::int64_t, std::vector<std::uint64_t>>;  ///< ids by time
+  using FlowsAt = std::unordered_map<std::int64_t, std::vector<std::uint64_t>>;  ///< flow ids by time
   struct Flows {
     FlowsAt from, to;
   };
@@ -178,11 +178,11 @@ class PerfettoWriter {
     Protobuf& event_;
   };
 
-  /// On the tracks of their streams.
+  /// Instants on the tracks of their streams.
   void instants(std::uint32_t rank) {
     for_each_trace_instant(store_, rank, part_, [&](const TraceInstant& instant) {
       const store::LaneId lane{rank, instant.event->stream};
-      describe(lane);  // one without slices is none of the store's
+      describe(lane);  // a lane without slices is not among the store's lanes
       Protobuf body = event(track_event::kInstant, stream_track(lane));
       body.string(track_event::kCategory, ev::name_of(instant.event->kind));
       Annotations annotations(body);
@@ -232,13 +232,13 @@ class PerfettoWriter {
       span_arguments(walked, annotations);
       if (!walked.time.ended) annotate(begin, "not_ended", store::why_open(store_, lane.rank));
       send(span.begin_ns, std::move(begin), span_label(store_, lane.rank, span));
-      // A child never outlives its parent on a track.
+      // On a track a child never ends after its parent.
       ends.push_back(ends.empty() ? walked.end_ns : std::min(walked.end_ns, ends.back()));
     });
     close_until(INT64_MAX);
   }
 
-  /// Flows whose end falls into [from, to).
+  /// Adds the ids of the flows that start or end (`flows`) in [from, to).
   static void add_flows(Protobuf& event, unsigned field, const FlowsAt& flows, std::int64_t from,
                         std::int64_t to) {
     for (std::int64_t at = from; at < to; ++at) {
@@ -317,7 +317,7 @@ class PerfettoWriter {
     }
   }
 
-  /// Where a rank did not end as it should, and so its slices do not go on.
+  /// Marks where a rank ended abnormally, which is why its slices stop there.
   void rank_ends() {
     for (const store::RankRow& rank : store_.ranks()) {
       const store::RankEnd end = store::rank_end(store_, rank);
@@ -331,7 +331,7 @@ class PerfettoWriter {
   }
 
   void training() {
-    std::uint64_t track = 0;  // 1, 2, ...: below those of ranks
+    std::uint64_t track = 0;  // 1, 2, ...: below the track ids of ranks
     for (const store::StepValue& value : store::kStepValues) {
       Protobuf more;
       more.message(descriptor::kCounter, Protobuf());
@@ -345,7 +345,7 @@ class PerfettoWriter {
     }
   }
 
-  /// "loss scale"; a track keeps the name that it had before it came from the table of kinds.
+  /// "loss scale"; "gradient norm" is the track's name from before names came from the table of kinds.
   static std::string counter_name(const store::StepValue& value) {
     if (value.kind == ev::EventKind::grad_norm) return "gradient norm";
     std::string name = value.name();
@@ -357,8 +357,8 @@ class PerfettoWriter {
   const Store& store_;
   const ExportPart& part_;
   std::unordered_map<std::string, std::uint64_t> names_;
-  Flows gathers_, reductions_;                                            ///< of one rank
-  std::unordered_set<std::uint64_t> described_;                           ///< tracks of streams
+  Flows gathers_, reductions_;                   ///< of the current rank
+  std::unordered_set<std::uint64_t> described_;  ///< stream tracks that have a descriptor
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
   bool first_ = true;
 };

@@ -1,4 +1,4 @@
-// Perfetto's own trace format (TrackEvent protobuf), smaller than Chrome JSON and exact to the nanosecond.
+// Perfetto's native trace format (TrackEvent protobuf): smaller than Chrome JSON, nanosecond resolution.
 #pragma once
 
 #include <iosfwd>
@@ -12,7 +12,7 @@ namespace shardscope::exporter {
 /// One process per rank, one track per stream, counters of memory by category, flows from each gather to
 /// the waits for it.
 void write_perfetto(std::ostream& out, const store::Store& store, const ExportPart& part = {});
-/// The same to a file, whole or not at all. Throws std::runtime_error: path, reason.
+/// Writes it to a file, whole or not at all. Throws std::runtime_error: path, reason.
 void write_perfetto(const std::string& path, const store::Store& store, const ExportPart& part = {});
 
 }  // namespace shardscope::exporter

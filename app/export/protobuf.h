@@ -1,4 +1,4 @@
-// The few parts of the protobuf wire format that a trace needs (protobuf.dev, "Encoding").
+// An encoder for the part of the protobuf wire format that a trace needs (protobuf.dev, "Encoding").
 #pragma once
 
 #include <bit>

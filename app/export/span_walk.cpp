@@ -24,8 +24,8 @@ bool can_be_work(EventKind kind) noexcept {
   return ev::is_begin(kind) && ev::role_of(kind) == ev::EventRole::work;
 }
 
-/// Where the GPU itself was recorded, its kernels and copies are the work; the spans of the runtime's streams
-/// are their cause.
+/// With GPU records the kernels and copies are the work, and the spans of the runtime's streams only their
+/// cause.
 bool shown_by_gpu_records(const Store& store, store::LaneId lane) {
   switch (lane.stream) {
     case ev::StreamId::compute:
@@ -38,7 +38,7 @@ bool shown_by_gpu_records(const Store& store, store::LaneId lane) {
   }
 }
 
-/// Of the export that this thread makes.
+/// The progress of the export in this thread; null if none is reported.
 thread_local WalkProgress* g_progress = nullptr;
 
 }  // namespace
@@ -54,7 +54,7 @@ void walk_spans(const Store& store, store::LaneId lane, std::int64_t from, std::
       if (span.begin_ns >= from) rows[d].push_back(span);
     });
   }
-  // Few rows: looking at the head of each is cheaper than a heap.
+  // A lane has few depths: comparing their next spans is cheaper than a heap.
   for (;;) {
     std::size_t first = depths;
     for (std::size_t d = 0; d < depths; ++d) {
@@ -70,7 +70,7 @@ void walk_spans(const Store& store, store::LaneId lane, std::int64_t from, std::
       for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
         inner = can_be_work(rows[d][i].kind);
       }
-      // A span that reaches into the next part may hold what begins there.
+      // The children of a span that crosses `to` may begin in the next part.
       if (!inner && can_be_work(span.kind) && end > to) {
         store.for_each_span(lane, static_cast<std::uint8_t>(d), to, end, [&](const Span& later) {
           inner = inner || (later.begin_ns >= to && can_be_work(later.kind));
@@ -102,7 +102,7 @@ void walk_spans(const Store& store, store::LaneId lane, const std::function<void
 
 void walk_overlapping(const Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
                       const std::function<void(const WalkedSpan&)>& visit) {
-  // What reaches into the range begins before it.
+  // A span that overlaps the range may begin before it.
   std::int64_t from = begin_ns;
   for (std::uint8_t d = 0; begin_ns > Store::kBegin && begin_ns < Store::kEnd && d < store.depth_count(lane);
        ++d) {
@@ -114,7 +114,7 @@ void walk_overlapping(const Store& store, store::LaneId lane, std::int64_t begin
   for (const std::int64_t cut : cuts) {
     if (g_progress != nullptr) g_progress->part();
     const std::int64_t to = std::min(cut, end_ns);
-    if (to <= from) continue;  // outside, and said to be over
+    if (to <= from) continue;  // outside of the range; counted as done
     walk_spans(store, lane, from, to, visit);
     from = to;
   }
@@ -141,8 +141,8 @@ std::string span_name(const Store& store, std::uint32_t rank, const Span& span) 
 namespace {
 
 /// [Note: flows of a range]
-/// A gather and its collective are found by the time between them, which may lie to either side of an end of
-/// the range: parts are read this far around it. What is found within this distance is the nearest of all.
+/// A gather is matched to the collective nearest in time, which may be outside the range: events are read up
+/// to this distance around it. A match within the distance is the nearest one of the whole recording.
 std::int64_t distance_around(const Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
   if (begin_ns == Store::kBegin && end_ns == Store::kEnd) return Store::kEnd;
   std::int64_t longest = 0;
@@ -159,13 +159,13 @@ std::int64_t after(std::int64_t at_ns, std::int64_t distance) {
   return distance == Store::kEnd || at_ns > Store::kEnd - distance ? Store::kEnd : at_ns + distance;
 }
 
-/// Sequence number of the collective that carried each gather of a rank that was in flight in [begin, end),
-/// found through their parameters.
+/// Sequence number of the collective of each gather of a rank that was in flight in [begin, end), matched by
+/// their parameters.
 std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store& store, std::uint32_t rank,
                                                                     std::int64_t begin_ns,
                                                                     std::int64_t end_ns) {
-  // Each parameter's gathers by time, then each gather's nearest one. Ids of gathers and of collectives are
-  // counted apart; the parameters they carry and their times tie them together.
+  // For each parameter its collectives by time, then for each gather the nearest of them. Gathers and
+  // collectives have separate ids; their parameters and times connect them.
   struct Part {
     std::int64_t at_ns;
     std::uint32_t sequence;
@@ -205,7 +205,7 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
 std::vector<Flow> flows_to_waits(const Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                  std::int64_t end_ns) {
   const auto sequences = gather_collectives(store, rank, begin_ns, end_ns);
-  std::unordered_map<std::uint32_t, std::int64_t> collectives;  // sequence -> begin
+  std::unordered_map<std::uint32_t, std::int64_t> collectives;  // sequence number -> begin
   const store::LaneId gather{rank, ev::StreamId::gather};
   for (std::uint8_t d = 0; d < store.depth_count(gather); ++d) {
     store.for_each_span(gather, d, begin_ns, end_ns, [&](const Span& span) {
@@ -213,7 +213,7 @@ std::vector<Flow> flows_to_waits(const Store& store, std::uint32_t rank, std::in
         collectives.emplace(ev::as<EventKind::collective_begin>(span).sequence, span.begin_ns);
     });
   }
-  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> reductions;  // bucket -> begins
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> reductions;  // bucket -> begins, ascending
   const store::LaneId reduce{rank, ev::StreamId::reduce};
   for (std::uint8_t d = 0; d < store.depth_count(reduce); ++d) {
     store.for_each_span(reduce, d, begin_ns, end_ns, [&](const Span& span) {
@@ -235,7 +235,7 @@ std::vector<Flow> flows_to_waits(const Store& store, std::uint32_t rank, std::in
       if (wait.end_ns == store::kOpen) return;
       const std::int64_t to = wait.end_ns > wait.begin_ns ? wait.end_ns - 1 : wait.end_ns;
       if (wait.kind == EventKind::reduce_wait_begin && to < end_ns) {
-        // The last of the bucket that had begun: its number may come again in a later step.
+        // The bucket's latest reduction begun by then: later steps use the same bucket numbers.
         const auto begins = reductions.find(ev::as<EventKind::reduce_wait_begin>(wait).bucket);
         if (begins == reductions.end()) return;
         const auto after = std::ranges::upper_bound(begins->second, to);
@@ -248,7 +248,7 @@ std::vector<Flow> flows_to_waits(const Store& store, std::uint32_t rank, std::in
       const auto collective = collectives.find(sequence->second);
       if (collective == collectives.end()) return;
       if (collective->second < begin_ns || to >= end_ns) return;
-      if (collective->second > to) return;  // drops can tie the wrong ends; time cannot run back
+      if (collective->second > to) return;  // dropped events can connect the wrong ends
       add(collective->second, to, false);
     });
   }

@@ -32,7 +32,7 @@ using store::Database;
 using store::Statement;
 using store::Store;
 
-// The first six tables carry the names and the columns that Nsight Systems gives them; the rest are ours.
+// The first six tables have the names and columns of Nsight Systems; the rest are ours.
 constexpr const char* kSchema = R"sql(
 CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value TEXT);
@@ -128,7 +128,7 @@ class Tables {
       store_.for_each_span({rank.rank, ev::StreamId::host}, store::kPauses, range.from_ns, range.to_ns,
                            [&](const store::Span& pause) {
                              insert.bind(1, std::int64_t{rank.rank}).bind(2, pause.begin_ns);
-                             // NULL where it has not ended.
+                             // NULL for an open span
                              bind_where(insert, 3, pause.end_ns,
                                         store::time_of(store_, rank.rank, pause).ended);
                              insert.run();
@@ -137,7 +137,7 @@ class Tables {
   }
 
   void steps() {
-    std::string columns, places = "?1,?2,?3,?4,?5,?6";  // and one for each value
+    std::string columns, places = "?1,?2,?3,?4,?5,?6";  // and one per value
     store::for_each_step_column(
         [&](const store::StepValue& value) { columns += ", " + camel_case(value.name()) + " REAL"; },
         [&] { columns += ", skipped INTEGER"; });
@@ -258,7 +258,7 @@ class Tables {
         times.bind(11, time.unrecorded_ns).bind(12, std::int64_t{rank.recorded.events_missing}).run();
       }
     }
-    if (!part_.whole()) {  // figures of all measured steps: a part has none
+    if (!part_.whole()) {  // figures over all measured steps
       db_.execute("DROP TABLE SHARDSCOPE_BANDWIDTHS");
       return;
     }
@@ -298,7 +298,7 @@ void write_sqlite(const std::string& path, const Store& store, const ExportPart&
   std::remove(temporary.c_str());
   try {
     Database database(temporary, Database::Access::create);
-    database.execute("PRAGMA journal_mode = OFF");  // a file that is not finished is thrown away
+    database.execute("PRAGMA journal_mode = OFF");  // an incomplete file is discarded
     database.execute("PRAGMA synchronous = OFF");
     database.execute("BEGIN");
     database.execute(kSchema);

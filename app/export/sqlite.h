@@ -1,5 +1,5 @@
-// An SQLite file with tables named and shaped like those of an Nsight Systems export, for users who have
-// queries for it, beside our own tables (steps, memory, parameters).
+// An SQLite file whose tables have the names and columns of an Nsight Systems export, for existing queries,
+// beside tables of our own (steps, memory, parameters).
 #pragma once
 
 #include <string>

@@ -77,11 +77,11 @@ class SpanRows {
     return entry->second;
   }
 
-  /// As Nsight Systems composes them: hardware and virtual machine 0, process in bits 24 up, thread below.
+  /// Global ids as in Nsight Systems: hardware and virtual machine 0, process from bit 24 up, thread below.
   static std::int64_t global_pid(std::uint32_t rank) { return (static_cast<std::int64_t>(rank) + 1) << 24; }
 
-  /// Kernels of a rank whose GPU was not recorded: within a step all of its computation, by what was
-  /// innermost then. A module's own work beside that of the modules in it is computation too.
+  /// Kernels of a rank without GPU records: all computation within a step, by the innermost span. A module's
+  /// own computation, outside of its children, is included.
   void computation(std::uint32_t rank) {
     std::vector<analysis::Interval> known;
     const TimeRange range = part_.of(rank);
@@ -94,7 +94,7 @@ class SpanRows {
           if (!of_step.known) return;
           known.push_back({window.begin_ns, window.end_ns});
           for (const DeviceWork& work : of_step.work) {
-            // What a GPU recorded has a row of its own.
+            // GPU records have their own rows.
             if (work.kind != WorkClass::compute || (work.span && work.span->kind == ev::EventKind::gpu_begin))
               continue;
             const ev::EventKind shown = work.span ? work.span->kind : ev::EventKind::module_begin;
@@ -107,8 +107,8 @@ class SpanRows {
     in_steps_ = analysis::IntervalSet(std::move(known));
   }
 
-  /// What a kernel's row is of: the id of its module, its sub-group or, of a kernel, its name; of a
-  /// collective its sequence.
+  /// The correlation of a row: id of the module, sub-group or kernel name; of a collective the sequence
+  /// number.
   static std::uint32_t subject(const store::Span& s) {
     if (s.kind == ev::EventKind::module_begin) return ev::as<ev::EventKind::module_begin>(s).module;
     if (s.kind == ev::EventKind::optimizer_begin) return ev::as<ev::EventKind::optimizer_begin>(s).sub_group;
@@ -123,7 +123,7 @@ class SpanRows {
            kind == ev::EventKind::kernel_begin;
   }
 
-  /// Whether computation() has the row of what begins there.
+  /// Whether computation() has written the work that begins at `at_ns`.
   [[nodiscard]] bool in_known_step(std::int64_t at_ns) const {
     const auto& all = in_steps_.intervals();
     const auto after = std::ranges::upper_bound(all, at_ns, {}, &analysis::Interval::begin);
@@ -155,7 +155,7 @@ class SpanRows {
       bind_where(collective_, 6, s.mark_ns, s.mark_ns != 0);
       collective_.bind(7, fields.elems).bind(8, fields.bytes);
       const ev::GroupInfo* const group = analysis::group_of(store_, lane.rank, s);
-      const bool of_all = fields.code.group() == ev::kNoId;  // numbered with those of all ranks
+      const bool of_all = fields.code.group() == ev::kNoId;  // numbered in the group of all ranks
       if (group != nullptr) {
         collective_.bind(10, group->name).bind(11, fmt::format("{}", fmt::join(group->ranks, ",")));
       } else {
@@ -193,7 +193,7 @@ class SpanRows {
     range_.bind(5, global_pid(lane.rank) + stream).run();
   }
 
-  /// NULL where it has not ended. Kernels and copies need a number: how far they are known to have gone on.
+  /// NULL for an open span; kernels and copies need a number: the last time at which they are known to run.
   static void bind_end(Statement& insert, int column, const WalkedSpan& walked) {
     bind_where(insert, column, walked.end_ns, walked.time.ended);
   }
@@ -202,7 +202,7 @@ class SpanRows {
   const ExportPart& part_;
   std::unordered_map<std::string, std::int64_t> strings_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
-  analysis::IntervalSet in_steps_;  ///< steps of that rank of which computation() has written the kernels
+  analysis::IntervalSet in_steps_;  ///< steps of the current rank whose kernels computation() has written
   Statement add_string_, range_, kernel_, copy_, collective_;
 };
 

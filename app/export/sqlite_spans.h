@@ -1,4 +1,4 @@
-// The part of an SQLite export that is made of spans: the tables named as those of Nsight Systems, and
+// The part of an SQLite export that is derived from spans: tables with the names of Nsight Systems, and
 // collectives.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace shardscope::exporter {
 
-/// Kernels, copies, ranges and collectives of the part, into tables that are there (sqlite.cpp, kSchema).
+/// Inserts kernels, copies, ranges and collectives of the part into existing tables (sqlite.cpp, kSchema).
 void write_span_rows(store::Database& database, const store::Store& store, const ExportPart& part);
 
-/// NULL where it is not known.
+/// Binds NULL if the value is not known.
 inline void bind_where(store::Statement& insert, int column, std::int64_t value, bool known) {
   if (known) {
     insert.bind(column, value);
@@ -23,7 +23,7 @@ inline void bind_where(store::Statement& insert, int column, std::int64_t value,
     insert.bind(column, store::StepRow::NAN_);
   }
 }
-/// NULL where there is none.
+/// Binds NULL for kNoId.
 inline void bind_id(store::Statement& insert, int column, std::uint32_t id) {
   bind_where(insert, column, id, id != instrumentation::kNoId);
 }

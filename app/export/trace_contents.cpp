@@ -62,7 +62,7 @@ void span_arguments(const WalkedSpan& walked, ArgumentSink& out) {
 void TraceInstant::arguments(ArgumentSink& out) const {
   switch (event->kind) {
     case EventKind::prefetch_issued: {
-      // Issued at one module, for the parameters of others: the gather's "holds".
+      // Issued at one module for the parameters of later ones: the gather's argument "holds" lists them.
       const auto fields = ev::as<EventKind::prefetch_issued>(*event);
       out.number("gather", fields.gather);
       out.number("at_module", fields.module);

@@ -1,4 +1,4 @@
-// What slices and instants of a trace have beside their times, for Chrome's and Perfetto's alike.
+// Arguments and instants of a trace, shared by the Chrome and Perfetto exports.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace shardscope::exporter {
 
-/// Where arguments go: each format writes them its own way.
+/// Receives arguments; each format encodes them in its own way.
 class ArgumentSink {
  public:
   virtual ~ArgumentSink() = default;
@@ -20,18 +20,18 @@ class ArgumentSink {
   virtual void text(const char* key, std::string_view value) = 0;
 };
 
-/// Of a slice, but for a collective's own fields, whose names are a format's, and that the span did not end.
+/// The arguments of a slice, except a collective's fields (named by each format) and that it did not end.
 void span_arguments(const WalkedSpan& walked, ArgumentSink& out);
 
-/// An instant of a rank: prefetches issued and what became of them, collectives that were submitted, and
-/// kinds of event that are marks.
+/// An instant of a rank: a prefetch issued and its outcome, a submitted collective, or an event of a kind
+/// that is shown as a mark.
 struct TraceInstant {
   std::string name;
   std::int64_t at_ns = 0;
   const instrumentation::Event* event = nullptr;
   void arguments(ArgumentSink& out) const;
 };
-/// Those of the part, in order of time.
+/// Calls `visit` for the instants of the part, in order of time.
 void for_each_trace_instant(const store::Store& store, std::uint32_t rank, const ExportPart& part,
                             const std::function<void(const TraceInstant&)>& visit);
 

@@ -19,10 +19,10 @@ namespace {
 using plan::Visit;
 using plan::VisitKind;
 
-/// Of a step: some 100 MB.
+/// Limit per step: some 100 MB.
 constexpr std::int64_t kMostActions = 1'000'000;
 
-/// Runs the scheduler over steps and keeps what it did in the last one.
+/// Runs the scheduler over steps and keeps the actions of the last one.
 class FetchPlanner {
  public:
   FetchPlanner(const RecordedCosts& costs, const plan::ZeroConfig& zero)
@@ -30,7 +30,7 @@ class FetchPlanner {
         pieces_(with_backward_ends(costs.pieces, costs.model)),
         scheduler_(costs.model, costs.world, plan::make_scheduler_config(zero)),
         driver_(scheduler_) {
-    // As DeepSpeed has from the first access on: the module fetches them with its own.
+    // As in DeepSpeed after the first access: the module fetches them with its own.
     for (const ExternalUse& use : costs.external) scheduler_.register_external(use.param, use.module);
   }
 
@@ -43,12 +43,12 @@ class FetchPlanner {
         micro_step[i].fetches.clear();
         for (const Visit& visit : pieces_[i].visits) take(visit, micro_step[i], actions);
       }
-      // Of modules whose input needs no gradient: DeepSpeed does so at the end of each backward.
+      // DeepSpeed does so at the end of each backward, for modules whose input needs no gradient.
       (void)scheduler_.release_leftovers();
     }
     const plan::Gather persistent = driver_.end_step();
     actions.after_elems.clear();
-    // DeepSpeed gathers each by itself.
+    // DeepSpeed gathers each separately.
     for (const plan::ParamId param : persistent.params) actions.after_elems.push_back(elems_of(param));
   }
 
@@ -85,10 +85,10 @@ class FetchPlanner {
   std::map<plan::GatherId, std::int64_t> elems_;
 };
 
-/// Buckets of each micro-step that reduces: stage 1 in the last of a step only, which is where its gradients
-/// are whole.
+/// Buckets of each micro-step that reduces. Stage 1 reduces only in the last micro-step of a step, when its
+/// gradients are complete.
 void plan_buckets(const RecordedCosts& costs, const plan::ZeroConfig& zero, StepActions& actions) {
-  if (zero.stage == 0) return;  // all gradients together, when the step is due
+  if (zero.stage == 0) return;  // one reduction of all gradients, at the end of the step
   for (std::size_t micro = 0; micro < actions.micro_steps.size(); ++micro) {
     if (zero.stage == 1 && micro + 1 < actions.micro_steps.size()) continue;
     plan::BucketPlanner planner({zero.reduce_bucket_size, plan::allocated_bucket_buffers(zero), false});
@@ -107,7 +107,7 @@ void plan_buckets(const RecordedCosts& costs, const plan::ZeroConfig& zero, Step
   }
 }
 
-/// Stages 1 and 2 gather what was updated, at most allgather_bucket_size elements at a time over all ranks.
+/// Stages 1 and 2 gather updated parameters, at most allgather_bucket_size elements at a time over all ranks.
 std::vector<std::int64_t> closing_gathers(const RecordedCosts& costs, const plan::ZeroConfig& zero) {
   const std::int64_t all = plan::trainable_elems(costs.model);
   const std::int64_t share = (all + costs.world - 1) / costs.world;
@@ -167,7 +167,7 @@ StepActions planned_actions(const RecordedCosts& costs, const plan::ZeroConfig& 
     return actions;
   }
   FetchPlanner planner(costs, zero);
-  // The first step records the trace, the second begins after it, the third after a step that followed it.
+  // The first step records the trace, the second begins to follow it, the third follows a step that did.
   for (int step = 0; step < 3; ++step) planner.step(actions);
   return actions;
 }

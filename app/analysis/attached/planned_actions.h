@@ -1,6 +1,6 @@
-// What DeepSpeed does at each boundary of an attached run under given settings: gathers, waits, buckets.
-// Decided by the scheduler and the bucket planner of runtime/plan, which follow DeepSpeed's, over the
-// boundaries that the run was seen to pass.
+// The actions of DeepSpeed at each boundary of an attached run with given settings: gathers, waits, buckets.
+// Planned by the scheduler and bucket planner of runtime/plan, which follow DeepSpeed, over the boundaries
+// that the run passed.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,35 @@
 namespace shardscope::analysis::attached {
 
 struct GatherAction {
-  std::uint32_t id = 0;  ///< within the step
+  std::uint32_t id = 0;  ///< unique in the step
   std::int64_t elems = 0;
 };
 
-/// What a boundary fetches, in the order in which the host does it.
+/// The fetch at a boundary, in the order in which the host executes it.
 struct FetchAction {
-  std::vector<GatherAction> issued_first;  ///< what the module lacks; at most one
-  std::vector<GatherAction> waited;        ///< for these the host waits, then unpacks them
+  std::vector<GatherAction> issued_first;  ///< gathers of the module's missing parameters; at most one
+  std::vector<GatherAction> waited;        ///< the host waits for these, then unpacks them
   std::vector<GatherAction> prefetched;    ///< at most one
 };
 
 struct PieceActions {
   std::vector<FetchAction> fetches;
-  std::vector<std::int64_t> flushed_elems;  ///< of each bucket that is reduced within the piece
+  std::vector<std::int64_t> flushed_elems;  ///< of each bucket that is reduced in the piece
 };
 
 struct StepActions {
-  std::vector<std::vector<PieceActions>> micro_steps;  ///< by micro-step, by piece
-  std::vector<std::int64_t> after_elems;  ///< gathered after the update, collective by collective
-  std::int64_t peak_gathered_elems = 0;   ///< stage 3: most full elements held at a time
-  std::int64_t gathers = 0, gathered_elems = 0, flushes = 0;  ///< of the micro-steps
+  std::vector<std::vector<PieceActions>> micro_steps;  ///< by micro-step, then by piece
+  std::vector<std::int64_t> after_elems;               ///< gathers after the update, one entry per collective
+  std::int64_t peak_gathered_elems = 0;                ///< stage 3: peak of gathered elements
+  std::int64_t gathers = 0, gathered_elems = 0, flushes = 0;  ///< sums over the micro-steps
 };
 
-/// Of a step that follows a complete trace, of zero.gradient_accumulation_steps micro-steps. Throws
-/// std::invalid_argument on limits that a scheduler cannot have.
+/// Plans a step that follows a complete trace, with zero.gradient_accumulation_steps micro-steps. Throws
+/// std::invalid_argument for limits that no scheduler accepts.
 [[nodiscard]] StepActions planned_actions(const RecordedCosts& costs, const plan::ZeroConfig& zero);
 
-/// The pieces with the ends of backward that stages 0 to 2 have no hook for: a module's is where the next
-/// backward begins of a module that is not below it. As they are where a post-backward was recorded.
+/// Adds the ends of backward for which stages 0 to 2 have no hook: a module's backward ends where the next
+/// one begins of a module that is not its descendant. Unchanged if post-backward gates were recorded.
 [[nodiscard]] std::vector<Piece> with_backward_ends(const std::vector<Piece>& pieces,
                                                     const plan::ModelPlan& model);
 

@@ -24,7 +24,7 @@ struct Stretch {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
-/// Their union, as stretches that do not touch, in order.
+/// Replaces the stretches by their union: disjoint and in order.
 void unite(std::vector<Stretch>& stretches) {
   std::ranges::sort(stretches, {}, &Stretch::begin_ns);
   std::vector<Stretch> out;
@@ -37,7 +37,7 @@ void unite(std::vector<Stretch>& stretches) {
   stretches = std::move(out);
 }
 
-/// What united stretches cover of [begin, end).
+/// The part of [begin, end) that the united stretches cover.
 double covered_ns(const std::vector<Stretch>& united, std::int64_t begin_ns, std::int64_t end_ns) {
   std::int64_t sum = 0;
   for (auto at = std::ranges::lower_bound(united, begin_ns, {}, &Stretch::end_ns);
@@ -46,7 +46,7 @@ double covered_ns(const std::vector<Stretch>& united, std::int64_t begin_ns, std
   return static_cast<double>(sum);
 }
 
-/// The spans and instants of one step on one rank, each kind in order of time.
+/// The spans and instants of one step on one rank, in order of time for each kind.
 class StepEvents {
  public:
   StepEvents(const store::Store& store, const RankStep& step, Samples& samples)
@@ -60,11 +60,11 @@ class StepEvents {
   }
 
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
-  /// The host waited for communication.
+  /// Time in which the host waited for communication.
   [[nodiscard]] double blocked_ns(std::int64_t begin_ns, std::int64_t end_ns) const {
     return covered_ns(blocked_, begin_ns, end_ns);
   }
-  /// Of that, for collectives that are neither a gather nor a bucket.
+  /// The part of blocked_ns() due to collectives that are neither a gather nor a bucket.
   [[nodiscard]] double others_ns(std::int64_t begin_ns, std::int64_t end_ns) const {
     return covered_ns(others_, begin_ns, end_ns);
   }
@@ -75,7 +75,7 @@ class StepEvents {
     const auto found = reductions_.find(bucket);
     return found == reductions_.end() ? nullptr : &found->second;
   }
-  /// Where the optimizer's last update ends; the step's end where none was recorded.
+  /// The end of the optimizer's last update; the end of the step if none was recorded.
   [[nodiscard]] std::int64_t updated_ns(std::int64_t from_ns) const {
     std::int64_t last = 0;
     for_each_span(store_, {step_.rank, StreamId::compute}, from_ns, step_.end_ns,
@@ -85,7 +85,7 @@ class StepEvents {
                   });
     return last > from_ns ? std::min(last, step_.end_ns) : step_.end_ns;
   }
-  /// End of the spans of modules, by module, in order.
+  /// Ends of the spans of each module, in order.
   [[nodiscard]] std::map<std::uint32_t, std::vector<std::int64_t>> module_ends() const {
     std::map<std::uint32_t, std::vector<std::int64_t>> ends;
     for_each_span(store_, {step_.rank, StreamId::compute}, step_.begin_ns, step_.end_ns,
@@ -99,7 +99,7 @@ class StepEvents {
 
  private:
   void read_collectives() {
-    // Which gathers a fetch or a prefetch issued: the others are of persistent parameters, after the step.
+    // Gathers issued by a fetch or prefetch: the others are of persistent parameters, after the step.
     std::map<std::uint32_t, bool> fetched;
     std::map<std::uint32_t, bool> flushed;
     for (const ev::Event& event : instants_) {
@@ -133,7 +133,7 @@ class StepEvents {
         });
   }
 
-  /// A wait is for the gather until that has ended; what is left of it unpacks what was gathered.
+  /// A wait lasts until the gather has ended; the rest of the span unpacks the gathered parameters.
   void read_waits() {
     const double bytes = store_.tables().param_bytes;
     for_each_span(
@@ -160,7 +160,7 @@ class StepEvents {
   std::map<std::uint32_t, store::Span> reductions_;
 };
 
-/// What a boundary's fetch costs the host beside waiting: from its gate to the decision that ends it.
+/// The host time of a boundary's fetch without waiting: from its gate to the decision that ends it.
 void sample_fetch(const StepEvents& events, const GateRow& gate, std::int64_t until_ns, Samples& samples) {
   std::int64_t decided_ns = 0;
   double gathers = 0, elems = 0, issued = 0, issued_elems = 0;
@@ -186,11 +186,11 @@ void sample_fetch(const StepEvents& events, const GateRow& gate, std::int64_t un
   }
 }
 
-/// What a bucket costs the host before its reduction and after it: up to where the next bucket is opened, so
-/// of those only that are followed by one.
+/// The host time of a bucket before and after its reduction, up to the opening of the next bucket: only for
+/// buckets that are followed by one.
 void sample_flushes(const StepEvents& events, Samples& samples) {
   const auto& instants = events.instants();
-  const ev::Event* opened = nullptr;  // the next
+  const ev::Event* opened = nullptr;  // the next one
   for (auto at = instants.rbegin(); at != instants.rend(); ++at) {
     const ev::Event& event = *at;
     if (event.kind == EventKind::bucket_open) opened = &event;
@@ -207,7 +207,7 @@ void sample_flushes(const StepEvents& events, Samples& samples) {
   }
 }
 
-/// The boundaries of a micro-step, without the gates of buckets, which lie inside.
+/// Whether a gate is a boundary of a piece; gates of buckets are inside pieces.
 bool begins_piece(GateKind kind) { return kind == GateKind::micro_step || visit_kind(kind).has_value(); }
 
 /// Adds the gradients that became ready between two gates.

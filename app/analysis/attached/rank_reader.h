@@ -1,5 +1,5 @@
-// One step of one rank of an attached run, read into the pieces of recorded_costs.h, with what its
-// collectives and hooks took.
+// Reads one step of one rank of an attached run into the pieces of recorded_costs.h, with the durations of
+// its collectives and hooks.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace shardscope::analysis::attached {
 
-/// A collective as the rank that it took least saw it: the others waited for that one.
+/// A collective on the rank with the shortest duration: the other ranks waited for that one.
 struct Seen {
   Transfer transfer;
-  bool gather = false;  ///< of a fetch or a prefetch; else of a bucket
+  bool gather = false;  ///< of a fetch or prefetch; else of a bucket
 };
 
-/// What is fitted, of all steps and ranks.
+/// Samples to fit, over all steps and ranks.
 struct Samples {
-  std::map<std::uint64_t, Seen> collectives;        ///< of one step, by instance
+  std::map<std::uint64_t, Seen> collectives;        ///< of the current step, by instance
   std::vector<Transfer> gathers, reductions;        ///< of all steps
-  std::vector<Transfer> issues, unpacked, flushes;  ///< hops: times, bytes: elements
-  std::vector<double> idle_fetches, releases;       ///< ns where nothing is gathered
-  /// Those of one step, seen on all of its ranks.
+  std::vector<Transfer> issues, unpacked, flushes;  ///< Transfer::hops: number, bytes: elements
+  std::vector<double> idle_fetches, releases;       ///< ns, at boundaries without a gather
+  /// Adds the collectives of one step, read on all of its ranks.
   void add_step(const Samples& step);
 };
 
 struct StepOfRank {
-  std::int64_t first_gate_ns = 0;  ///< of its first micro-step
+  std::int64_t first_gate_ns = 0;  ///< first gate of its first micro-step
   RankTime time;
   std::vector<std::vector<Piece>> micro_steps;
   std::int64_t gathers = 0, gathered_elems = 0, flushes = 0;
 };
 
-/// Nothing where the step has no gates of micro-steps and of its optimizer.
+/// nullopt if the step lacks gates of micro-steps or of its optimizer.
 [[nodiscard]] std::optional<StepOfRank> read_step(const store::Store& store, const RankStep& step,
                                                   Samples& samples);
 

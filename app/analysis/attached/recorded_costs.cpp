@@ -19,10 +19,10 @@
 namespace shardscope::analysis::attached {
 namespace {
 
-/// Steps from which medians are taken at all.
+/// Minimum number of steps for a median.
 constexpr std::size_t kFewestSteps = 3;
 
-/// Times each and per element through the samples; hops are times, bytes elements.
+/// Fits time per operation and per element; hops are operations, bytes elements.
 HostCost cost_of(const std::vector<Transfer>& samples, double base_ns) {
   std::vector<Transfer> above = samples;
   for (Transfer& one : above) one.ns = std::max(0.0, one.ns - base_ns);
@@ -30,8 +30,8 @@ HostCost cost_of(const std::vector<Transfer>& samples, double base_ns) {
   return line ? HostCost{line->latency_us * 1e3, 1 / line->gb_per_s} : HostCost{};
 }
 
-/// The line whose sum over the transfers is theirs: a step has many of them, so what a few took longer is in
-/// every step.
+/// fit_link(), scaled to the sum of the transfers instead of the medians: a step has many of them, so
+/// outliers are part of every step.
 LinkPace link_of(const std::vector<Transfer>& transfers) {
   const auto line = fit_link(transfers);
   if (!line) return {};
@@ -54,7 +54,7 @@ double median_or_zero(const std::vector<double>& values) {
   return values.empty() ? 0 : quantile(values, 0.5);
 }
 
-/// Whether every rank passes so many micro-steps, and each the same boundaries.
+/// Whether every rank has `micro_steps` micro-steps with the same boundaries.
 bool all_alike(const std::vector<StepOfRank>& ranks, const std::vector<Piece>& pieces,
                std::size_t micro_steps) {
   return std::ranges::all_of(ranks, [&](const StepOfRank& rank) {
@@ -64,7 +64,7 @@ bool all_alike(const std::vector<StepOfRank>& ranks, const std::vector<Piece>& p
   });
 }
 
-/// The visits of a scheduler, each with the piece that its gate begins.
+/// Adds the scheduler's visits to the pieces that begin with their gates.
 void add_visits(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
                 std::vector<Piece>& pieces) {
   const std::optional<MicroStepGates> gates = micro_step_at(store, rank, at_ns);
@@ -127,7 +127,7 @@ RecordedCosts recorded_costs(const store::Store& store) {
       ++without_gates;
       continue;
     }
-    // Stage 1 puts gradients into buckets in the last micro-step of a step only.
+    // Stage 1 fills buckets only in the last micro-step of a step.
     if (out.steps.empty()) out.pieces = ranks.front().micro_steps.back();
     const std::size_t micro_steps =
         (out.steps.empty() ? ranks.front().time : out.steps.front().ranks.front()).micro_steps.size();
@@ -139,7 +139,7 @@ RecordedCosts recorded_costs(const store::Store& store) {
       add_visits(store, step.ranks.front().rank, ranks.front().first_gate_ns, out.pieces);
       out.external = external_uses(store, step.ranks.front().rank);
     }
-    // In the end those of the last step: by then a trace is followed.
+    // The last step's numbers remain: by then it follows a trace.
     out.gathers = ranks.front().gathers;
     out.gathered_elems = ranks.front().gathered_elems;
     out.flushes = ranks.front().flushes;

@@ -1,7 +1,7 @@
-// What an attached DeepSpeed run spent its time on, in the pieces that a replay with other settings is put
-// together from: the host's own time between two module boundaries, what a collective of so many bytes takes,
-// what it costs the host to issue one, to unpack what was gathered and to prepare a bucket. Of runs on a CPU,
-// where spans are those of the work.
+// The costs of an attached DeepSpeed run, as pieces from which a step with other settings is composed: host
+// time between two module boundaries, duration of a collective by size, host time to issue one, to unpack
+// gathered parameters and to prepare a bucket. Only for runs on a CPU, where spans are those of the work
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@
 
 namespace shardscope::analysis::attached {
 
-/// The host's time from one gate of a micro-step to the next: alike in every micro-step and on every rank.
+/// The host's work from one gate of a micro-step to the next: the same in all micro-steps and on all ranks.
 struct Piece {
   ev::GateKind gate{};
-  std::uint32_t module = ev::kNoId;      ///< none for the gate that a micro-step begins with
-  std::vector<plan::Visit> visits;       ///< with which a scheduler is called at the boundary
-  std::vector<plan::ParamId> gradients;  ///< that were ready within it, in order of arrival
+  std::uint32_t module = ev::kNoId;      ///< kNoId for the gate that begins a micro-step
+  std::vector<plan::Visit> visits;       ///< with which the scheduler is called at the boundary
+  std::vector<plan::ParamId> gradients;  ///< that became ready in it, in order of arrival
   bool operator==(const Piece& other) const { return gate == other.gate && module == other.module; }
 };
 
-/// One micro-step of one rank. Times of which the rank stood waiting for communication are not in it.
+/// One micro-step of one rank, without the times in which it waited for communication.
 struct MicroStepTime {
   std::vector<double> own_ns;  ///< by piece
   std::vector<double>
-      other_ns;  ///< by piece: collectives that are neither a gather nor a bucket, while the host waits
+      other_ns;  ///< by piece: collectives other than gathers and buckets, for which the host waits
 };
 
-/// The end of a step on one rank, from the optimizer's gate on, in two parts: up to the end of the last
-/// sub-group's update, and what makes parameters current on every rank after it.
+/// The end of a step on one rank, from the optimizer's gate on: up to the end of the last sub-group's update,
+/// and the distribution of updated parameters to all ranks after it.
 struct UpdateTime {
   double own_ns = 0, collectives_ns = 0;
   double after_ns = 0, after_collectives_ns = 0;
 };
 
 struct RankTime {
-  double before_ns = 0;  ///< from the step's begin to its first gate
+  double before_ns = 0;  ///< from the begin of the step to its first gate
   std::vector<MicroStepTime> micro_steps;
   UpdateTime update;
 };
@@ -51,7 +51,7 @@ struct RecordedStep {
   std::vector<RankTime> ranks;
 };
 
-/// What something costs the host: each time, and for each element.
+/// Host time per operation and per element.
 struct HostCost {
   double each_ns = 0, elem_ns = 0;
   [[nodiscard]] double ns(double times, double elems) const noexcept {
@@ -60,23 +60,23 @@ struct HostCost {
 };
 
 struct RecordedCosts {
-  std::string missing;  ///< why nothing can be replayed; all else is empty then
+  std::string missing;  ///< why the run cannot be replayed; then all else is empty
   plan::ModelPlan model;
   std::uint32_t world = 1;
   double step_ms = 0;  ///< median of `steps`
   std::vector<Piece> pieces;
   std::vector<ExternalUse> external;
   std::vector<RecordedStep> steps;
-  LinkPace gather, reduce;  ///< of bytes as busbw counts them; rate 0: there was none
+  LinkPace gather, reduce;  ///< bytes in the busbw convention; rate 0: none recorded
   HostCost issue, unpack, flush;
-  double fetch_ns = 0, release_ns = 0;  ///< of stage 3's hooks at a boundary where nothing is gathered
-  // Of a step, as the recording has it: what a replay of the recorded settings must do as well.
+  double fetch_ns = 0, release_ns = 0;  ///< stage 3's hooks at a boundary without a gather
+  // Recorded numbers of a step: a replay with the recorded settings must reproduce them.
   std::int64_t gathers = 0, gathered_elems = 0, flushes = 0;
 };
 
-/// Reads the steps after the first of which no event is missing. `missing` names what is not there: fewer
-/// than three such steps, gates, module boundaries that are alike on all ranks and in all micro-steps, a
-/// device on which spans are those of the host that queues work.
+/// Reads the steps that lack no event, without the first. `missing` names what is not available: at least
+/// three such steps, gates, module boundaries that are equal on all ranks and in all micro-steps, or a device
+/// whose spans are those of the work rather than of the host.
 [[nodiscard]] RecordedCosts recorded_costs(const store::Store& store);
 
 }  // namespace shardscope::analysis::attached

@@ -28,8 +28,8 @@ double elems_of(const std::vector<GatherAction>& gathers) {
   return sum;
 }
 
-/// One step on all ranks. Gathers run one after the other beside the hosts; a reduction holds every host
-/// until it is through.
+/// Replays one step on all ranks. Gathers run one after another in parallel to the hosts; a reduction blocks
+/// every host until it ends.
 class StepPlayer {
  public:
   struct Settings {
@@ -42,12 +42,12 @@ class StepPlayer {
   StepPlayer(const Settings& settings, const RecordedStep& step)
       : of_(settings), step_(step), host_(step.ranks.size()), waited_(step.ranks.size()) {}
 
-  /// Nanoseconds, mean over ranks.
+  /// Returns nanoseconds, mean over ranks.
   double play() {
     for (std::size_t r = 0; r < host_.size(); ++r) host_[r] = step_.ranks[r].before_ns;
     const std::size_t recorded = of_.recorded.micro_steps.size(), played = of_.played.micro_steps.size();
     for (std::size_t micro = 0; micro < played; ++micro) {
-      // The last of a step differs from the others: it is the one after which gradients are whole.
+      // The last micro-step differs from the others: gradients are complete after it.
       const bool last = micro + 1 == played;
       const std::size_t like = last || recorded == 1 ? recorded - 1 : micro % (recorded - 1);
       play_micro_step(micro, like, last);
@@ -78,7 +78,7 @@ class StepPlayer {
     return hops_of(of_.costs.world) * link.latency_us * 1e3 + bytes / link.gb_per_s;
   }
 
-  /// Of the hooks and of what they do, without waiting.
+  /// Host time of the hooks and their work, without waiting.
   [[nodiscard]] double fetch_cost(const FetchAction& fetch) const {
     const auto gathers = static_cast<double>(fetch.issued_first.size() + fetch.prefetched.size());
     return of_.costs.issue.ns(gathers, elems_of(fetch.issued_first) + elems_of(fetch.prefetched)) +
@@ -91,7 +91,7 @@ class StepPlayer {
       sum += of_.costs.flush.ns(1, static_cast<double>(elems));
     return sum;
   }
-  /// Of the hooks of stage 3 at a boundary, which the stages below do not have.
+  /// Host time of stage 3's hooks at a boundary, which lower stages do not have.
   [[nodiscard]] double hooks_ns(const Piece& piece) const {
     if (of_.recorded_stage != 3 || of_.stage == 3) return 0;
     switch (piece.gate) {
@@ -140,7 +140,7 @@ class StepPlayer {
       double other = std::numeric_limits<double>::max();
       for (std::size_t r = 0; r < host_.size(); ++r) {
         const MicroStepTime& time = step_.ranks[r].micro_steps[like];
-        // What the recorded actions cost is in it; what the played ones cost is added by themselves.
+        // own_ns includes the recorded actions; the replayed ones are added separately.
         host_[r] += std::max(0.0, time.own_ns[i] - before);
         other = std::min(other, time.other_ns[i]);
       }
@@ -148,7 +148,7 @@ class StepPlayer {
         for (double& host : host_) host += of_.costs.flush.ns(1, static_cast<double>(elems));
         all_go_on_at(latest() + reduce_ns(static_cast<double>(elems)));
       }
-      // Stage 0 reduces once a step, when the gradients are whole.
+      // Stage 0 reduces once per step, when gradients are complete.
       const bool once = of_.stage == 0 && !last && like + 1 == of_.recorded.micro_steps.size();
       if (other > 0 && !once) all_go_on_at(latest() + other);
     }
@@ -169,8 +169,8 @@ class StepPlayer {
       after = 0;
       for (const std::int64_t elems : of_.played.after_elems) after += gather_ns(static_cast<double>(elems));
     }
-    // Between stage 3 and the others the host does other things there, which only those it was recorded of
-    // show.
+    // In stage 3 the host's work after the update differs from that of other stages, and only the recorded
+    // stage's is known.
     const double scale = as_recorded ? 1
                          : stage3 != was_stage3 || of_.recorded.after_elems.empty()
                              ? 0
@@ -198,7 +198,7 @@ AttachedRun::AttachedRun(const store::Store& store) : costs_(recorded_costs(stor
     return;
   }
   zero_ = zero_of(tables_);
-  // As it was trained, which a script may do otherwise than its configuration says.
+  // As executed: a script may differ from its configuration.
   zero_.gradient_accumulation_steps =
       static_cast<std::int64_t>(costs_.steps.front().ranks.front().micro_steps.size());
   for (const store::RankRow& rank : store.ranks()) {
@@ -209,7 +209,7 @@ AttachedRun::AttachedRun(const store::Store& store) : costs_(recorded_costs(stor
     recorded_ = planned_actions(costs_, zero_);
     modelled_ = play(zero_);
   } catch (const std::exception& error) {
-    // Limits that no scheduler takes, or visits that DeepSpeed would have ended the run for.
+    // Limits that no scheduler accepts, or visits with which DeepSpeed would have ended the run.
     missing_ = error.what();
     return;
   }
@@ -271,9 +271,9 @@ ReplayOutcome AttachedRun::play(const plan::ZeroConfig& zero) const {
   return out;
 }
 
-/// The recorded peak, and what the stages' expressions change by. In its update stage 3 has the owned
-/// gradients twice, as they were reduced and as the optimizer takes them, for one sub-group at a time. Stage
-/// 1 keeps whole gradients only from one micro-step to the next.
+/// The recorded peak, adjusted by the difference of the stages' formulas. During its update stage 3 holds
+/// owned gradients twice, as reduced and as optimizer input, for one sub-group at a time. Stage 1 keeps whole
+/// gradients only between micro-steps.
 std::int64_t AttachedRun::state_bytes(const plan::ZeroConfig& zero) const {
   const plan::StateBytes bytes = state_bytes_of(tables_);
   const auto elems = static_cast<double>(plan::trainable_elems(costs_.model));

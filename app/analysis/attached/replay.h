@@ -1,5 +1,5 @@
-// The recorded steps of an attached run played again with other settings: the host's own times of each step,
-// on a clock that the collectives decide between.
+// Replays the recorded steps of an attached run with other settings: the host times of each step on a
+// simulated clock, which collectives synchronize.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,34 @@
 namespace shardscope::analysis::attached {
 
 struct ReplayOutcome {
-  double step_ms = 0;    ///< median of the steps played
-  double waited_ms = 0;  ///< mean of a step and rank: the host waited for communication
+  double step_ms = 0;    ///< median of the replayed steps
+  double waited_ms = 0;  ///< mean over steps and ranks: time for which the host waited for communication
   StepActions actions;
-  std::int64_t model_state_bytes = 0;  ///< peak of a rank, as recorded but for what another stage holds
-  std::int64_t bucket_bytes = 0;       ///< buffers of gradients' buckets
+  std::int64_t model_state_bytes = 0;  ///< peak of a rank, as recorded, adjusted for the stage
+  std::int64_t bucket_bytes = 0;       ///< buffers of gradient buckets
 };
 
-/// A recording with what a replay needs. It keeps no reference to the store.
+/// The data of a recording that a replay needs; keeps no reference to the store.
 class AttachedRun {
  public:
   explicit AttachedRun(const store::Store& store);
 
-  /// Why it cannot be replayed, in words; empty where it can. Among the reasons: a replay of the recorded
-  /// settings takes another time than the recording by more than kMostErrorPct, or decides otherwise than the
-  /// run did.
+  /// Why the run cannot be replayed; empty if it can. One reason is that a replay of the recorded settings
+  /// deviates from the recorded time by more than kMostErrorPct, or from the recorded decisions.
   [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
   static constexpr double kMostErrorPct = 10;
 
   [[nodiscard]] const RecordedCosts& costs() const noexcept { return costs_; }
   [[nodiscard]] const plan::ZeroConfig& recorded_settings() const noexcept { return zero_; }
-  /// The recorded settings, played. Only where nothing is missing.
+  /// The replay of the recorded settings. Only valid if missing() is empty.
   [[nodiscard]] const ReplayOutcome& modelled() const noexcept { return modelled_; }
   /// 100 (modelled / recorded - 1).
   [[nodiscard]] double model_error_pct() const noexcept;
-  /// Throws std::invalid_argument on limits that a scheduler cannot have.
+  /// Throws std::invalid_argument for limits that no scheduler accepts.
   [[nodiscard]] ReplayOutcome play(const plan::ZeroConfig& zero) const;
-  /// The recorded time and what the model changes by.
+  /// The recorded time, plus the change predicted by the model.
   [[nodiscard]] double predicted_ms(const ReplayOutcome& played) const noexcept;
-  /// What a prediction of these settings leaves out, in sentences; may be empty.
+  /// What a prediction for these settings ignores, as sentences; may be empty.
   [[nodiscard]] std::vector<std::string> caveats(const plan::ZeroConfig& zero) const;
 
  private:

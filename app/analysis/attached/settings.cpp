@@ -19,7 +19,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kStage = "zero_optimization.stage";
 constexpr const char* kOverlap = "zero_optimization.overlap_comm";
 
-/// A key with a whole number, the stages in which it does something and the smallest value.
+/// An integer key, the stages in which it has an effect, and its minimum.
 struct CountKey {
   const char* key;
   std::int64_t plan::ZeroConfig::*member;
@@ -51,7 +51,7 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
 void set_stage(const plan::ZeroConfig& recorded, const Change& change, plan::ZeroConfig& zero) {
   const auto stage = whole_number(change.value);
   if (!stage || *stage < 0 || *stage > 3) refuse(change, "not a stage; give 1, 2 or 3");
-  zero.stage = recorded.stage;  // also of a change that was given before
+  zero.stage = recorded.stage;  // replaces the stage of an earlier change, too
   if (*stage == recorded.stage) return;
   if (*stage == 0 || recorded.stage == 0)
     refuse(change,
@@ -157,7 +157,7 @@ plan::ZeroConfig changed_settings(const instrumentation::RunTables& tables, cons
       set_overlap(change, zero);
     }
   }
-  // After the stage, which decides what they do.
+  // After the stage, on which their effect depends.
   for (const Change& change : changes) {
     const auto* count =
         std::ranges::find(kCounts, change.key, [](const CountKey& one) { return std::string(one.key); });

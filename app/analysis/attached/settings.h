@@ -1,5 +1,5 @@
-// Which settings `what-if` can be asked of an attached run, and why not the others: the answer of the command
-// line and of the window alike.
+// The settings of an attached run that `what-if` can change, and why not the others; shared by command line
+// and window.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace shardscope::analysis::attached {
 
-/// Why no setting can be asked of a run of this framework or on this device, in a sentence without a full
-/// stop; empty where some can. "" for a run of this runtime, which is no attached one.
+/// Why no setting can be changed for this framework or device, as a sentence without a full stop; empty if
+/// some can, and for a run of this runtime, which is not attached.
 [[nodiscard]] std::string why_no_settings(const instrumentation::RunTables& tables);
-/// Why `key` ("zero_optimization.stage") cannot be asked of this run; empty where it can.
+/// Why `key` ("zero_optimization.stage") cannot be changed for this run; empty if it can.
 [[nodiscard]] std::string why_not_asked(const instrumentation::RunTables& tables, const std::string& key);
-/// Why an option of `what-if` ("--search", "--link", "-o") is of no use for an attached run.
+/// Why an option of `what-if` ("--search", "--link", "-o") does not apply to an attached run.
 [[nodiscard]] std::string why_no_option(const std::string& option);
-/// The keys that can be asked of a DeepSpeed run at some stage.
+/// The keys that can be changed for a DeepSpeed run at some stage.
 [[nodiscard]] const std::vector<std::string>& asked_keys();
 
-/// The recorded settings with these changes. Throws std::invalid_argument: key, value, why it cannot be
-/// asked, what can.
+/// Applies the changes to the recorded settings. Throws std::invalid_argument: key, value, why it cannot be
+/// changed, what can.
 [[nodiscard]] plan::ZeroConfig changed_settings(const instrumentation::RunTables& tables,
                                                 const plan::ZeroConfig& recorded,
                                                 const std::vector<Change>& changes);

@@ -1,4 +1,4 @@
-// Accumulation that saves no communication: each micro-step reduces, and gathers, what one would need once.
+// Accumulation that saves no communication: each micro-step reduces or gathers what is needed once per step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,15 +14,15 @@
 namespace shardscope::analysis::findings {
 namespace {
 
-/// What a rank reduced in a typical step, in elements of all trained parameters, the median: as many as
-/// micro-steps where each reduces, 1 where gradients are accumulated first.
+/// Reductions of a rank in a typical step, as a multiple of all trained elements, median: the number of
+/// micro-steps if each of them reduces, 1 if gradients are accumulated first.
 double reductions_per_step(const Facts& facts) {
   using Op = ev::CollectiveOp;
   std::vector<double> by_step;
   for (const std::size_t index : facts.typical) {
     double& elems = by_step.emplace_back(0);
     for (const auto& [op, totals] : facts.digest.steps()[index].ops) {
-      // An all-reduce beside a reduce-scatter is that of replicas, of the same gradients.
+      // An all-reduce in addition to a reduce-scatter is that of replicas, for the same gradients.
       const Op wanted = facts.summary.kind == Framework::ddp ? Op::all_reduce : Op::reduce_scatter;
       if (op == wanted) elems += static_cast<double>(totals.elems);
     }
@@ -31,7 +31,7 @@ double reductions_per_step(const Facts& facts) {
   return of > 0 && !by_step.empty() ? quantile(std::move(by_step), 0.5) / of : 0;
 }
 
-/// Trained elements that are not of the rank's own shards.
+/// Trained elements outside of the rank's own shards.
 std::int64_t beside_shards(const Facts& facts) {
   const std::uint32_t described = shard_ranks(facts.store.tables());
   const std::uint32_t ranks = std::max(described > 0 ? described : facts.summary.copy_ranks, 1U);
@@ -45,12 +45,12 @@ std::int64_t beside_shards(const Facts& facts) {
   return elems;
 }
 
-/// FSDP2, FSDP1 and DDP reduce in every backward unless the script says when not to.
+/// FSDP2, FSDP1 and DDP reduce in every backward unless the script disables it.
 void accumulated_in_torch(const Facts& facts, Found& found) {
   const Framework kind = facts.summary.kind;
   const bool fsdp1 = kind == Framework::fsdp1, fsdp2 = kind == Framework::fsdp2, ddp = kind == Framework::ddp;
   if (!communicates(facts) || facts.micro_steps < 2 || (!fsdp1 && !fsdp2 && !ddp)) return;
-  constexpr double kNearly = 0.9;  // of each micro-step's: parameters without gradient are not reduced
+  constexpr double kNearly = 0.9;  // of each micro-step's: parameters without a gradient are not reduced
   const double reductions = reductions_per_step(facts);
   if (reductions < kNearly * static_cast<double>(facts.micro_steps)) return;
   const double exposed = facts.mean(&RankFacts::reduce_moving);
@@ -88,7 +88,7 @@ void accumulated_in_torch(const Facts& facts, Found& found) {
 
 }  // namespace
 
-/// Stage 2 reduces gradients in each micro-step, stage 1 once a step; stage 3 gathers in each as well.
+/// Stage 2 reduces gradients in each micro-step, stage 1 once per step; stage 3 also gathers in each.
 void accumulated_reductions(const Facts& facts, Found& found) {
   if (!facts.zero_keys) return accumulated_in_torch(facts, found);
   if (!communicates(facts) || facts.summary.stage < 2 || facts.micro_steps < 2) return;

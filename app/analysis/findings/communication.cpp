@@ -1,4 +1,4 @@
-// Communication that training waits for: causes that a setting has, the link as the bound, and what is left.
+// Exposed communication: causes with a setting, the link as the bound, and the rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool deepspeed_on_cpu(const Facts& facts) {
   return facts.summary.kind == Framework::deepspeed && facts.summary.device == "cpu";
 }
 
-/// Buckets that a rank reduced in a backward, of the typical steps.
+/// Buckets that a rank reduces per backward in the typical steps.
 double buckets_per_backward(const Facts& facts) {
   double flushes = 0, steps = 0;
   for (const std::size_t index : facts.typical) {
@@ -34,13 +34,13 @@ double buckets_per_backward(const Facts& facts) {
   return steps > 0 ? flushes / steps / static_cast<double>(facts.micro_steps) : 0;
 }
 
-/// Computation that nothing is hidden behind yet.
+/// Computation that does not hide any communication yet.
 double free_compute(const Facts& facts) {
   return std::max(
       0.0, facts.mean(&RankFacts::compute) - (facts.mean(&RankFacts::link) - facts.mean(&RankFacts::moving)));
 }
 
-/// How long each wait for a reduction was after which the same backward went on, in a step of a rank.
+/// Durations of the waits for reductions, in a step of a rank, after which the same backward continued.
 std::vector<std::int64_t> waits_inside_backward(const store::Store& store, const RankStep& rank) {
   std::vector<store::Span> modules, waits;
   for_each_span(store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
@@ -59,7 +59,7 @@ std::vector<std::int64_t> waits_inside_backward(const store::Store& store, const
   return out;
 }
 
-/// As many elements as these parts of what is trained, where that is what `wanted` says of them.
+/// Adds bucket sizes that are these fractions of the trained elements and satisfy `wanted`.
 template <typename Wanted>
 void add_bucket_sizes(const Facts& facts, Finding& finding, std::initializer_list<double> parts,
                       const Wanted& wanted) {
@@ -105,7 +105,7 @@ bool travels_as_f32(const Facts& facts) {
 
 void overlap_off(const Facts& facts, Found& found) {
   if (!communicates(facts) || !facts.zero_keys || facts.overlap_comm || deepspeed_on_cpu(facts)) return;
-  // What follows the optimizer has nothing to hide behind.
+  // Communication after the optimizer has no computation to hide behind.
   const bool fetches = facts.summary.stage == 3;
   const double exposed = fetches ? facts.mean(&RankFacts::moving) : facts.mean(&RankFacts::reduce_moving);
   const double gain = std::min(exposed, free_compute(facts));
@@ -149,7 +149,7 @@ void small_buckets(const Facts& facts, Found& found) {
   if (buckets < kMany || facts.share(exposed) < kNote) return;
   const std::optional<LinkPace> link = link_of(facts);
   if (!link || link->latency_us <= 0) return;
-  // The latency is that of a hop; a collective pays as many as ranks have bits (pace.h).
+  // The latency is per hop; a collective has as many hops as its tree has levels (pace.h).
   const double latency_ms = buckets * static_cast<double>(facts.micro_steps) * link->latency_us * 1e-3 *
                             hops_of(facts.summary.copy_ranks);
   if (latency_ms < kLatencyShare * exposed) return;
@@ -171,17 +171,17 @@ void small_buckets(const Facts& facts, Found& found) {
   found.add_by_cost(facts, std::min(exposed, latency_ms), std::move(finding));
 }
 
-/// Whether contiguous_gradients has any effect: this runtime reduces gradients where they lie, unless it is
-/// to hold DeepSpeed's buffers.
+/// Whether contiguous_gradients has any effect: this runtime reduces gradients in place, unless it emulates
+/// DeepSpeed's buffers.
 bool has_contiguous_gradients(const Facts& facts) {
   if (!facts.zero.contiguous_gradients || plan::uses_legacy_layout(facts.zero)) return false;
   return facts.summary.kind == Framework::deepspeed || plan::holds_gradient_buffers(facts.zero);
 }
 
 /// [Note: buckets that wait for their buffers]
-/// The backward waits for a reduction, and goes on after it: no buffer was free for the next bucket. What it
-/// waits for after its last module is the end of the reductions, which every micro-step has: a forward or
-/// nothing comes next.
+/// The backward waits for a reduction and then continues: no buffer was free for the next bucket. A wait
+/// after its last module is for the end of the reductions, which every micro-step has: a forward or nothing
+/// follows.
 void serialized_buckets(const Facts& facts, Found& found) {
   constexpr std::size_t kSteps = 3;
   if (!communicates(facts) || !facts.zero_keys || !facts.overlap_comm || found.has("overlap_off") ||
@@ -216,7 +216,7 @@ void serialized_buckets(const Facts& facts, Found& found) {
   found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 
-/// What no cause above has: named, with what the framework offers, and no setting that this stage lacks.
+/// The exposed rest without a cause above: only with options that framework and stage have.
 void exposed_communication(const Facts& facts, Found& found) {
   constexpr double kNotable = 0.05, kMuch = 0.15;
   if (!communicates(facts)) return;
@@ -288,7 +288,7 @@ void exposed_communication(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// Bytes that the stage's expression does not have, and that a change would save.
+/// Bytes beyond the stage's formula that a change would save.
 void volume_above(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.05;
   const Summary& summary = facts.summary;

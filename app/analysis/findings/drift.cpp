@@ -1,4 +1,4 @@
-// Ranks that became slow within a run of hours: what a recording with limits keeps of the whole run.
+// Ranks that became slow during a run of hours, from what a recording with limits keeps of the run.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace {
 
 using ev::Severity;
 
-/// Whether the rank failed, or sent again after a silence (another process, or the same on another host),
-/// after it had become slow; empty: neither.
+/// Whether, after the rank had become slow, it failed, or resumed after a silence (another process, or the
+/// same one on another host); empty if neither.
 std::string what_followed(const store::Store& store, const RankDrift& drift) {
   std::string out;
   for (const store::Message& message : store.messages()) {
     if (message.rank != drift.rank || message.at_ns < drift.since_low_ns) continue;
-    // The last one: a rank may have been silent often.
+    // The last one: a rank may have had many silences.
     if (store::is_resumption_message(message))
       out = fmt::format(" At {}: {}.", time_text(message.at_ns), message.text);
   }
@@ -89,7 +89,7 @@ void report_drifts(DriftState state, const Facts& facts, Found& found) {
 }  // namespace
 
 void drifting_ranks(const Facts& facts, Found& found) { report_drifts(DriftState::ongoing, facts, found); }
-/// Behind all rules: what is over explains nothing of the steps that are here.
+/// After all other rules: a past drift does not explain the recorded steps.
 void past_stragglers(const Facts& facts, Found& found) { report_drifts(DriftState::ended, facts, found); }
 
 }  // namespace shardscope::analysis::findings

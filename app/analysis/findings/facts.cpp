@@ -1,4 +1,4 @@
-// What the rules read: typical steps apart from the few that took much longer, medians of each rank,
+// The input of the rules: typical steps without the few that took much longer, medians of each rank,
 // settings.
 #include <algorithm>
 #include <array>
@@ -23,8 +23,8 @@ double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 double median(std::vector<double> values) { return values.empty() ? 0 : quantile(std::move(values), 0.5); }
 
 /// [Note: long steps]
-/// A step is long where it took half a step and 0.4 s more than the median, and far more than steps differ
-/// by. Where more than a tenth of the steps are (and more than two), they are how the run is, and typical.
+/// A step is long if it exceeds the median by half the median, by 0.4 s, and by far more than steps vary. If
+/// more than a tenth of the steps (and more than two) are long, that is how the run is, and all are typical.
 void divide_steps(Facts& facts) {
   constexpr double kLeastMs = 400, kSpreads = 8;
   const auto& steps = facts.digest.steps();
@@ -53,7 +53,7 @@ void divide_steps(Facts& facts) {
   facts.step_ms = median(std::move(typical));
 }
 
-/// Each figure of a rank, and where it is in a step of it.
+/// A figure of a rank, and its value in one step.
 struct Figure {
   double RankFacts::*of;
   std::int64_t (*in_step)(const RankStep&);
@@ -73,20 +73,20 @@ constexpr std::array kFigures{
     Figure{&RankFacts::fetch_wait, [](const RankStep& s) { return s.fetch_wait_ns; }},
     Figure{&RankFacts::total, [](const RankStep& s) { return s.time.total_ns - s.time.checkpoint_ns; }}};
 
-/// Of one rank in the typical steps of which it is known what it computed.
+/// One rank in the typical steps in which its computation was recorded.
 struct RankSteps {
   std::vector<const RankStep*> steps;
-  std::size_t slower = 0;  ///< of these, where it computed longer than the others
+  std::size_t slower = 0;  ///< steps in which it computed longer than the others
   double others_waited = 0;
   RetryCount retries;
 };
 
-/// A rank of whose step much is missing says little of it.
+/// Whether at least half of the rank's step was recorded.
 bool says_enough(const RankStep& step) {
   return step.time.known() && 2 * step.time.unrecorded_ns <= step.time.total_ns;
 }
 
-/// Adds a step to its ranks'. Of thousands of ranks each is compared with all others: in order, once.
+/// Adds a step to the sums of its ranks. Compares each rank with the median of the others in one sorted pass.
 void add_step(const StepDigest& step, std::unordered_map<std::uint32_t, RankSteps>& ranks) {
   std::vector<double> computed;
   for (const RankStep& rank : step.ranks) {
@@ -120,7 +120,7 @@ RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
   const auto known = static_cast<double>(of.steps.size());
   out.others_waited = of.others_waited / known;
   out.lasting = static_cast<double>(of.slower) / known;
-  // A sample covers many short steps, or a part of a long one: a rate, of the median step.
+  // A sample covers many short steps, or a part of a long one: use the rate in a step of median length.
   ProcessorWaits waits;
   for (const RankStep* step : of.steps) waits.add(step->processor_waits.value_or(ProcessorWaits{}));
   out.processor = waits.waited_of(out.total);
@@ -130,8 +130,8 @@ RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
 
 void read_settings(Facts& facts) {
   const Framework kind = facts.summary.kind;
-  // What was recorded, where a framework has no configuration that says it. The last step of an epoch may
-  // have fewer.
+  // Recorded micro-steps, for frameworks without a configuration of them. Median, since the last step of an
+  // epoch may have fewer.
   std::vector<double> micro_steps;
   for (const std::size_t index : facts.typical)
     micro_steps.push_back(static_cast<double>(facts.digest.steps()[index].micro_steps));
@@ -144,7 +144,7 @@ void read_settings(Facts& facts) {
   if (!config.is_object()) return;
   const nlohmann::json::json_pointer overlap("/zero_optimization/overlap_comm"),
       accumulation("/gradient_accumulation_steps");
-  // A recording of DeepSpeed holds the user's file: unset, it is on in stage 3.
+  // A recording of DeepSpeed contains the user's file: the default is on in stage 3.
   if (kind == Framework::deepspeed && !config.contains(overlap))
     facts.overlap_comm = facts.summary.stage == 3;
   if (config.contains(accumulation) && config[accumulation].is_number_integer())

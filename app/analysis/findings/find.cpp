@@ -23,11 +23,11 @@ std::int64_t copies(const RankStep& rank) { return rank.time.exposed_copy_ns; }
 
 struct Kind {
   const char* id;
-  const char* panel;  ///< of the dashboard, that shows its evidence
-  /// What is the most in its worst instance; null: it has no instances, or says itself where it is.
+  const char* panel;  ///< panel of the dashboard with its evidence
+  /// The figure that is largest in its worst instance; null: no instances, or the rule sets the place.
   std::int64_t (*measure)(const RankStep&) = nullptr;
 };
-/// The page of each is docs/findings/ID.md; tests/house/citations_test.py asserts that it is there.
+/// The page of each is docs/findings/ID.md; tests/house/citations_test.py asserts that it exists.
 constexpr std::array kKinds{
     Kind{"rehearsed_fault", "timeline"},
     Kind{"rank_failed", "timeline"},
@@ -68,7 +68,7 @@ constexpr std::array kKinds{
     Kind{"loss_scale_floor", "overview"},
 };
 
-/// In the order of causes.
+/// Causes before symptoms.
 constexpr std::array kRules{
     rehearsals,
     rank_failures,
@@ -112,7 +112,7 @@ constexpr std::array kRules{
     past_stragglers,
 };
 
-/// Where to look: the step and rank in which it was the most; of its own rank where it has one.
+/// Sets where to look: the step and rank with the largest figure; among steps of its rank if it has one.
 void point_at_worst(const Facts& facts, const Kind& kind, Finding& finding) {
   if (kind.measure == nullptr || finding.at_ns != 0) return;
   std::int64_t most = 0;

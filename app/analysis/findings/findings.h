@@ -1,9 +1,9 @@
-// How findings are made: what all rules read (Facts), what they report to (Found), and the families of rules.
+// Framework of the findings: the input of all rules (Facts), their output (Found), and the families of rules.
 //
 // [Note: causes before symptoms]
-// Rules run in the order of the table in find.cpp, causes first. A rule whose symptom a finding made before
-// explains reports it as that one's follower: it is named there, and no advice of its own is given. Costs are
-// of typical steps; what a single stop cost is said once, by its own finding.
+// Rules run in the order of the table in find.cpp, causes first. If an earlier finding explains a rule's
+// symptom, the rule reports the symptom as its consequence: it is listed there and gets no advice of its own.
+// Costs are those of typical steps; the cost of a single stop is reported once, by its own finding.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ namespace shardscope::analysis::findings {
 
 namespace ev = shardscope::instrumentation;
 
-/// Milliseconds of a typical step of one rank: medians.
+/// Milliseconds of a rank in a typical step: medians.
 struct RankFacts {
   std::uint32_t rank = 0;
   double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0, hideable = 0;
   double copy = 0, idle = 0, data = 0, fetch_wait = 0, total = 0;
-  double recompute = 0;       ///< of compute: see RankStep
-  double others_waited = 0;   ///< for it, each of the others: mean over typical steps
-  double processor = 0;       ///< its threads waited for a processor, summed over them
-  std::uint64_t retries = 0;  ///< its allocator freed its cache, in all typical steps
-  double lasting = 0;         ///< part of the steps in which it computed longer than the others' median
+  double recompute = 0;       ///< part of compute: see RankStep
+  double others_waited = 0;   ///< waits of each other rank for this one: mean over typical steps
+  double processor = 0;       ///< its threads waited for a processor, summed over threads
+  std::uint64_t retries = 0;  ///< cache flushes of its allocator, over all typical steps
+  double lasting = 0;         ///< fraction of steps in which it computed longer than the median of the others
 };
-/// A step that took much longer than the others.
+/// A step that took much longer than the median.
 struct LongStep {
   std::size_t index = 0;  ///< in digest.steps()
   double excess_ms = 0;
@@ -43,46 +43,46 @@ struct Facts {
   const store::Store& store;
   const Summary& summary;
   const Digest& digest;
-  std::vector<std::size_t> typical{};  ///< indices in digest.steps(): measured, and not long
+  std::vector<std::size_t> typical{};  ///< indices in digest.steps(): measured steps that are not long
   std::vector<LongStep> long_steps{};
-  double step_ms = 0;              ///< median of the typical ones; 0: none
-  std::vector<RankFacts> ranks{};  ///< of which it is known what they computed
+  double step_ms = 0;              ///< median of the typical steps; 0: none
+  std::vector<RankFacts> ranks{};  ///< ranks whose computation was recorded
   PathTimes path_ns{};             ///< mean over typical steps
-  plan::ZeroConfig zero{};         ///< what the run was configured with, where zero_keys
+  plan::ZeroConfig zero{};         ///< configured settings, if zero_keys
   bool zero_keys = false;          ///< the framework reads zero_optimization (this runtime, DeepSpeed)
   bool overlap_comm = false;
-  std::int64_t micro_steps = 1;  ///< of a step
+  std::int64_t micro_steps = 1;  ///< per step
 
   [[nodiscard]] double path_ms(PathPart part) const {
     return static_cast<double>(path_ns[static_cast<std::size_t>(part)]) * 1e-6;
   }
-  /// Part of a typical step.
+  /// As a fraction of a typical step.
   [[nodiscard]] double share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
   [[nodiscard]] double mean(double RankFacts::*of) const;
   [[nodiscard]] bool own_runtime() const { return summary.kind == Framework::zero; }
 };
 [[nodiscard]] Facts facts_of(const store::Store& store, const Summary& summary, const Digest& digest);
 
-/// What a finding must cost to be one at all, and to be a warning: parts of a step.
+/// Minimum cost of a finding, and of a warning, as fractions of a step.
 inline constexpr double kNote = 0.02, kWarning = 0.05;
-/// Before all others, whatever its severity.
+/// Precedes all others, whatever its severity.
 inline constexpr const char* kRehearsedFault = "rehearsed_fault";
-/// Below this nothing is gained, whatever part of a tiny model's step it is.
+/// Minimum costs in ms: below these a gain is negligible even in a tiny model's step.
 inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
 class Found {
  public:
-  [[nodiscard]] const Finding* find(std::string_view id) const;  ///< null: none; until one is added
+  [[nodiscard]] const Finding* find(std::string_view id) const;  ///< null: none; invalidated by the next add
   [[nodiscard]] bool has(std::string_view id) const { return find(id) != nullptr; }
   void add(Finding finding) { findings_.push_back(std::move(finding)); }
-  /// Severity by its cost: nothing is added below kNote or kLeastCostMs.
+  /// Sets the severity by cost; adds nothing below kNote or kLeastCostMs.
   void add_by_cost(const Facts& facts, double cost_ms, Finding finding,
                    ev::Severity most = ev::Severity::warning);
-  /// `title` follows from the finding `cause`, which is there.
+  /// Adds `title` to the consequences of the finding `cause`, which must exist.
   void follows(std::string_view cause, std::string title);
-  /// To the finding of this id that is about this rank; false where there is none.
+  /// Appends to the finding of this id and rank; false if there is none.
   bool add_evidence(std::string_view id, std::uint32_t rank, const std::string& text);
-  /// Ranks of the link that slow_link blames; empty without the finding.
+  /// Ranks of the link reported by slow_link; empty without that finding.
   std::vector<std::uint32_t> slow_link_ranks;
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 
@@ -90,7 +90,7 @@ class Found {
   std::vector<Finding> findings_;
 };
 
-// The families, one file each. Each rule: (Facts, Found).
+// The families of rules, one file each.
 void rehearsals(const Facts& facts, Found& found);
 void rank_failures(const Facts& facts, Found& found);
 void hangs(const Facts& facts, Found& found);
@@ -138,33 +138,33 @@ void nvme_params(const Facts& facts, Found& found);
 void host_bound(const Facts& facts, Found& found);
 void recomputation(const Facts& facts, Found& found);
 
-/// From the first begin to the last end, without checkpoints.
+/// From the first begin to the last end over ranks, without checkpoints.
 [[nodiscard]] double length_ms(const StepDigest& step);
 /// "12.3 of 100.0 ms (12 %)".
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
-/// Nothing to say of a single rank, which does not communicate.
+/// False for a single rank.
 [[nodiscard]] bool communicates(const Facts& facts);
-/// Of all parameters that are trained.
+/// Elements of all trained parameters.
 [[nodiscard]] std::int64_t trained_elems(const Facts& facts);
 enum class CommunicatedTensor : std::uint8_t { parameters, gradients };
-/// Bytes of an element on its way, over the collectives of the typical steps that gather or that reduce; of a
-/// stored one where these had none.
+/// Bytes per communicated element, over the gathers or reductions of the typical steps; of a stored element
+/// if there were none.
 [[nodiscard]] double element_bytes(const Facts& facts, CommunicatedTensor what);
-/// Whether most of what a run of four-byte parameters communicates takes four bytes.
+/// Whether a run with four-byte parameters communicates mostly four-byte elements.
 [[nodiscard]] bool travels_as_f32(const Facts& facts);
-/// "Set KEY to VALUE and KEY to VALUE." and `more`.
+/// Advice "Set KEY to VALUE and KEY to VALUE." followed by `more`.
 [[nodiscard]] Advice setting(std::vector<Change> changes, const std::string& more = {});
-/// Other sizes of what is prefetched and live, for gathers of stage 3, with the live limit that they need.
+/// Other limits of prefetched elements for stage 3's gathers, each with the live limit that it needs.
 [[nodiscard]] std::vector<Advice> gather_options(const Facts& facts);
-/// Micro-batches with fewer micro-steps of the same global batch, smallest first; none where they are not all
-/// of one size.
+/// Micro-batch sizes with fewer micro-steps for the same global batch, smallest first; none if micro-batches
+/// vary in size.
 [[nodiscard]] std::vector<Advice> micro_batch_options(const Facts& facts);
-/// Latency and rate of the link that bounds collectives, of the last typical steps.
+/// Latency and rate of the link that bounds collectives, from the last typical steps.
 [[nodiscard]] std::optional<LinkPace> link_of(const Facts& facts);
 /// A round number of elements near `count`: one significant digit.
 [[nodiscard]] std::int64_t round_elems(double count);
-/// A value for stage3_max_live_parameters of about so many elements, not below the largest parameter: that is
-/// gathered whole whatever the limit says.
+/// A value for stage3_max_live_parameters of about `elems`, at least the largest parameter, which is gathered
+/// whole whatever the limit.
 [[nodiscard]] std::int64_t live_limit(const Facts& facts, double elems);
 
 }  // namespace shardscope::analysis::findings

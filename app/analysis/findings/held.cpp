@@ -21,7 +21,7 @@
 namespace shardscope::analysis::findings {
 namespace {
 
-/// Why a parameter was still whole.
+/// Why a parameter was still gathered.
 enum class Why : std::uint8_t {
   reuse,
   prefetched,
@@ -50,23 +50,23 @@ Why why_of(const HeldStretch& stretch) {
       return Why::returned;
     case plan::KeepReason::in_use:
       return Why::other_module;
-    case plan::KeepReason::persistent:     // held_long() leaves these out
-    case plan::KeepReason::not_available:  // of one that was not there at that release: why it is now is not
-      return Why::none;                    // said
+    case plan::KeepReason::persistent:     // excluded by held_long()
+    case plan::KeepReason::not_available:  // not gathered at that release; why it is gathered now
+      return Why::none;                    // was not recorded
   }
   return Why::none;
 }
 
-/// What is held at a time, or over a step.
+/// Held at a time, or over a step.
 struct Sum {
   std::int64_t bytes = 0;
   std::size_t params = 0;
 };
 
-/// Those that lasted for a part of the step that is long.
+/// Stretches that lasted for a large part of the step.
 struct LongHeld {
   std::vector<HeldStretch> stretches;
-  double byte_ns = 0;  ///< bytes times nanoseconds
+  double byte_ns = 0;  ///< bytes x nanoseconds
   std::int64_t step_ns = 0;
   [[nodiscard]] double mean_bytes() const { return byte_ns / static_cast<double>(step_ns); }
   [[nodiscard]] Sum at(std::int64_t at_ns, std::span<const Why> whys) const {
@@ -82,7 +82,7 @@ struct LongHeld {
 };
 
 LongHeld long_held(const Facts& facts, const RankStep& rank, std::uint32_t step) {
-  constexpr double kLong = 0.1;  // of a step
+  constexpr double kLong = 0.1;  // fraction of a step
   store::StepRow row;
   row.step = step;
   row.begin_ns = rank.begin_ns;
@@ -98,7 +98,7 @@ LongHeld long_held(const Facts& facts, const RankStep& rank, std::uint32_t step)
   return out;
 }
 
-/// Prefetches stop at the live limit, and this runtime releases beyond it what a module returned.
+/// Prefetches stop at the live limit, and this runtime releases returned parameters beyond it.
 void fewer_live(const Facts& facts, const std::string& because, Finding& finding) {
   finding.next_step = finding.otherwise =
       because + ": lower stage3_max_live_parameters where memory is short.";
@@ -152,7 +152,7 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
           "or gather fewer at once.";
       return;
     case Why::returned:
-      // DeepSpeed keeps them whatever is live (C11).
+      // DeepSpeed keeps them however many are live (C11).
       if (facts.own_runtime() && facts.zero.compat.scheduler == plan::Compat::shardscope) {
         fewer_live(facts, "A module returned them for what runs around it", finding);
       } else {
@@ -178,9 +178,8 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
   }
 }
 
-/// The last typical step in which no rank was held at a gate or wrote a checkpoint: either would make all
-/// that is whole then look held for long, on the ranks that wait for it as well. A release that is missing
-/// would too.
+/// The last typical step in which no rank was held at a gate, wrote a checkpoint, or lacks events: each of
+/// these makes gathered parameters look held for long, also on ranks that wait for it.
 const StepDigest* last_undisturbed(const Facts& facts) {
   const auto disturbed = [](const RankStep& rank) {
     return rank.time.total_ns != rank.end_ns - rank.begin_ns || rank.time.checkpoint_ns > 0 ||
@@ -196,14 +195,14 @@ const StepDigest* last_undisturbed(const Facts& facts) {
 }  // namespace
 
 /// [Note: held long after use]
-/// Time counts from the end of a use to the next one, or to the release. What is less than a tenth of a step
-/// is left out: a release waits for what runs. It is a finding where this is a fifth of what the device holds
-/// when it holds most in the step. Persistent parameters are meant to stay, prefetched ones are not used yet.
+/// Time counts from the end of a use to the next one, or to the release. Stretches below a tenth of a step
+/// are omitted: a release waits for running work. It is a finding if they are a fifth of the device's peak in
+/// the step. Persistent parameters stay by design; prefetched ones are not used yet.
 void held_after_use(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.2;
   if (facts.typical.empty() || facts.summary.stage != 3 || facts.summary.copy_ranks < 2) return;
   const auto largest = largest_device_peak(facts.summary);
-  if (!largest) return;  // what it costs of the peak is not known
+  if (!largest) return;  // its share of the peak is unknown
   const StepDigest* const step = last_undisturbed(facts);
   if (step == nullptr) return;
   const auto rank = std::ranges::find(step->ranks, largest->rank->rank, &RankStep::rank);

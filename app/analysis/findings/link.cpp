@@ -1,4 +1,4 @@
-// The link as the bound: of bytes that are too many, or of collectives that are too many.
+// The link as the bound: by too many bytes, or by too many collectives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace shardscope::analysis::findings {
 namespace {
 
-/// What a step's collectives pay a link for, in milliseconds.
+/// Time of a link for the collectives of a step, in milliseconds.
 struct LinkTime {
   double latency = 0, bytes = 0, count = 0;
   [[nodiscard]] bool latency_bound() const { return latency > bytes; }
@@ -93,7 +93,7 @@ std::string without_settings(const Facts& facts, bool latency_bound) {
   } else if (facts.zero_keys && facts.summary.stage == 3) {
     text += "; stage 2 moves a third less where its memory fits";
   }
-  // Whoever trains in 16 bits has this already.
+  // A run in 16 bits has this already.
   if (travels_as_f32(facts)) {
     text += kind == Framework::fsdp2 ? ", a MixedPrecisionPolicy with bf16"
             : kind == Framework::ddp ? ", a bf16 communication hook"
@@ -105,9 +105,9 @@ std::string without_settings(const Facts& facts, bool latency_bound) {
 }  // namespace
 
 /// [Note: the link as the bound]
-/// The link is busy for longer than anything is computed: no order of gathers and buckets hides more than
-/// there is computation. Where it is busy with bytes only fewer bytes help; where it is busy with the latency
-/// of many collectives, fewer of them. Which of the two is more is seen from the line through the transfers.
+/// The link is busy for longer than the ranks compute: no order of gathers and buckets can hide more
+/// communication than there is computation. If bytes dominate, only fewer bytes help; if the latency of many
+/// collectives dominates, fewer collectives. The fit of latency and rate tells which.
 void link_bound(const Facts& facts, Found& found) {
   if (!communicates(facts)) return;
   const double link = facts.mean(&RankFacts::link), compute = facts.mean(&RankFacts::compute);
@@ -138,7 +138,7 @@ void link_bound(const Facts& facts, Found& found) {
   found.add_by_cost(facts, beyond, std::move(finding));
 }
 
-/// The link keeps up, and yet what computation waits for is the latency of gathers of a few elements each.
+/// The link is fast enough, but computation waits for the latency of gathers with few elements each.
 void tiny_gathers(const Facts& facts, Found& found) {
   constexpr double kMany = 16;
   if (!communicates(facts) || facts.summary.stage != 3 || facts.typical.empty()) return;

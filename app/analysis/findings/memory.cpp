@@ -1,4 +1,4 @@
-// Memory: model states above their expression, gathered parameters at the peak, a fragmented allocator.
+// Memory: model states above their formula, gathered parameters at the peak, a fragmented allocator.
 #include "app/analysis/memory.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace shardscope::analysis::findings {
 using ev::EventKind;
 using ev::Severity;
 
-/// Whether every run of the stage has it: nothing was configured wrongly, and nothing can be done.
+/// Whether every run of the stage has it: no setting is wrong, and none would help.
 static bool is_inherent(MemoryCause cause) {
   return cause == MemoryCause::padding || cause == MemoryCause::rounding ||
          cause == MemoryCause::whole_gradients;
@@ -51,7 +51,7 @@ void memory_excess(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// Why stage 3 may take more than stage 2: what it has gathered at the peak.
+/// Why stage 3 may take more than stage 2: gathered parameters at the peak.
 void gathered_peak(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.3;
   if (!facts.zero_keys || facts.summary.stage != 3 || facts.summary.copy_ranks < 2) return;
@@ -76,7 +76,7 @@ void gathered_peak(const Facts& facts, Found& found) {
                   largest->rank->rank};
   finding.id = "gathered_peak";
   finding.cost_bytes = gathered;
-  // What stays after a use explains these only where it is most of them.
+  // Held parameters explain these only if they are most of them.
   const Finding* const held = found.find("held_after_use");
   if (held != nullptr && 2 * held->cost_bytes.value_or(0) >= gathered) {
     found.follows("held_after_use", std::move(finding.title));
@@ -91,9 +91,9 @@ void gathered_peak(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// Of the last typical step: retries are counted by the allocator itself. Pieces between two passes are most
-/// often a cache that the next pass fits into: what fits nothing is what is left of them when the step holds
-/// most, where fewest bytes lie in pieces.
+/// In the last typical step, since the allocator counts retries in total. Between two passes, free pieces are
+/// mostly cache that the next pass reuses: take the sample with the fewest bytes in such pieces, at which the
+/// remaining ones are unusable.
 void fragmentation(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.2;
   if (facts.typical.empty()) return;

@@ -1,4 +1,4 @@
-// Work that is not the device's: the CPU optimizer, NVMe, a host that is late for its GPU.
+// Work outside of the device: CPU optimizer, NVMe, a host that is late for its GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void nvme_wait(const Facts& facts, Found& found) {
                                  of_step(facts, copies));
   finding.next_step = finding.otherwise =
       "The disk is the bound: a faster one, several, or states in host memory.";
-  // No more is hidden than the update takes.
+  // No more than the update's time can be hidden.
   if ((!offload.pipeline_read || !offload.pipeline_write) &&
       facts.share(std::min(copies, facts.path_ms(PathPart::cpu_optimizer))) >= kNote) {
     advise(finding, {{{"zero_optimization.offload_optimizer.pipeline_read", "true"},
@@ -70,11 +70,11 @@ void nvme_wait(const Facts& facts, Found& found) {
   found.add_by_cost(facts, copies, std::move(finding));
 }
 
-/// Parameters of stage 3 on NVMe: what computation waits for is the disk, not the link.
+/// Stage 3's parameters on NVMe: computation waits for the disk, not for the link.
 void nvme_params(const Facts& facts, Found& found) {
   const auto& offload = facts.zero.offload_param;
   if (!facts.zero_keys || facts.summary.stage != 3 || offload.device != plan::OffloadDevice::nvme) return;
-  // A wait for a gather that no collective explains is one for what the gather is made of.
+  // A wait for a gather that exceeds its collective is a wait for the gather's input.
   const double waited =
       std::max(0.0, facts.mean(&RankFacts::fetch_wait) - facts.mean(&RankFacts::gather_moving) -
                         facts.mean(&RankFacts::waiting));
@@ -106,7 +106,7 @@ void nvme_params(const Facts& facts, Found& found) {
 
 namespace {
 
-/// Of a script that decides itself what is recomputed: by what its modules did.
+/// Recomputation chosen by a script: from the passes of its modules.
 void attached_recomputation(const Facts& facts, Found& found) {
   const double repeated = facts.mean(&RankFacts::recompute);
   Finding finding;
@@ -122,8 +122,7 @@ void attached_recomputation(const Facts& facts, Found& found) {
 
 }  // namespace
 
-/// Activations that are computed twice: what is saved is worth it only where the memory is needed. What
-/// memory the step would take without it is what-if's to say.
+/// Activations computed twice: worth it only if the memory is needed. What-if predicts the memory without it.
 void recomputation(const Facts& facts, Found& found) {
   if (!facts.own_runtime()) return attached_recomputation(facts, found);
   const nlohmann::json config = parse_foreign(facts.summary.config_json);
@@ -154,7 +153,7 @@ void recomputation(const Facts& facts, Found& found) {
 
 namespace {
 
-/// Where the records of a GPU say it: the rank whose host costs the most.
+/// The rank with the highest cost of a late host, from GPU records; null if there are none.
 const RankSummary* latest_host(const Facts& facts, double& late_ms) {
   const RankSummary* latest = nullptr;
   for (const RankSummary& rank : facts.summary.ranks) {
@@ -171,8 +170,8 @@ const RankSummary* latest_host(const Facts& facts, double& late_ms) {
   return latest;
 }
 
-/// Mean over the typical steps for which a rank has recorded how long its computation stood still; 0: for
-/// none.
+/// Mean idle time of the device over the typical steps for which a rank recorded it (host_late); 0 if there
+/// are none.
 double recorded_idle_ms(const Facts& facts, std::uint32_t rank) {
   std::vector<std::uint32_t> typical;
   for (const std::size_t index : facts.typical) typical.push_back(facts.digest.steps()[index].step);
@@ -189,7 +188,7 @@ double recorded_idle_ms(const Facts& facts, std::uint32_t rank) {
 
 }  // namespace
 
-/// The device has nothing to do because the host has not launched it yet.
+/// The device is idle because the host has not launched its work yet.
 void host_bound(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "host_bound";

@@ -1,4 +1,4 @@
-// What a finding may advise: sets of changes that what-if tries (advice.h).
+// Options of findings: sets of changes that what-if tries (advice.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::vector<Advice> gather_options(const Facts& facts) {
         setting(with_live({{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(size)}})));
   }
   if (live < half) out.push_back(setting(with_live({})));
-  // Gathered once a step instead of once a pass.
+  // Gathers once per step instead of once per pass.
   const auto whole = facts.summary.params;
   if (live < whole || facts.zero.max_reuse_distance < whole) {
     out.push_back(
@@ -68,7 +68,7 @@ std::vector<Advice> micro_batch_options(const Facts& facts) {
 }
 
 std::optional<LinkPace> link_of(const Facts& facts) {
-  constexpr std::size_t kSteps = 3;  // alike: more say no more
+  constexpr std::size_t kSteps = 3;  // similar steps: more add nothing
   std::vector<const StepDigest*> steps;
   for (std::size_t i = facts.typical.size(); i-- > 0 && steps.size() < kSteps;)
     steps.push_back(&facts.digest.steps()[facts.typical[i]]);

@@ -1,5 +1,5 @@
 // Prefetching of stage 3 and FSDP2: gathers that could begin earlier, prefetches that are too large, late or
-// in vain.
+// unused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 using ev::EventKind;
 using ev::Severity;
 
-/// ZeRO-3 of this runtime or DeepSpeed, on several ranks: what its scheduler's settings are for.
+/// Whether a scheduler with settings prefetches: ZeRO-3 of this runtime or DeepSpeed, several ranks.
 bool schedules(const Facts& facts) {
   return facts.zero_keys && facts.summary.stage == 3 && facts.summary.copy_ranks > 1 && !facts.ranks.empty();
 }
@@ -31,7 +31,7 @@ std::uint64_t stops(const Facts& facts, plan::PrefetchStop stop) {
   return count;
 }
 
-/// Elements of the parameters that one module has itself.
+/// Elements of the largest module's own parameters.
 std::int64_t largest_module(const Facts& facts) {
   const ev::RunTables& tables = facts.store.tables();
   std::int64_t largest = 0;
@@ -53,12 +53,12 @@ std::string of_steps(const Facts& facts) {
 
 namespace {
 
-/// What the steps took longer in which a rank's trace was invalidated, and those right after, in which it was
-/// recorded anew: medians of both kinds, of the steps measured.
+/// Extra time of steps in which a rank's trace was invalidated, and of those right after, in which it was
+/// recorded again: medians with and without, over the measured steps.
 struct TraceCost {
-  std::size_t steps = 0;  ///< of `of` measured ones
+  std::size_t steps = 0;  ///< affected, of `of` measured ones
   std::size_t of = 0;
-  double with_ms = 0, without_ms = 0;  ///< 0: there are none of the kind
+  double with_ms = 0, without_ms = 0;  ///< 0: no such steps
   [[nodiscard]] bool known() const noexcept { return steps > 0 && steps < of; }
   [[nodiscard]] double once_ms() const noexcept {
     return std::max(0.0, with_ms - without_ms) * static_cast<double>(steps);
@@ -75,8 +75,8 @@ TraceCost cost_of_invalidations(const Facts& facts, std::uint32_t rank) {
     const auto found = std::ranges::find(steps[i].ranks, rank, &RankStep::rank);
     return found == steps[i].ranks.end() ? nullptr : &*found;
   };
-  // A device stamps a step's begin when it reaches it; the host may find the trace invalid before that. It
-  // has waited for the end of the step before, so what lies between two steps is of the later one.
+  // A device timestamps a step's begin when it reaches it; the host may invalidate the trace before that. It
+  // waited for the previous step's end, so an event between two steps belongs to the later one.
   const auto invalidated = [&](std::size_t i) {
     const RankStep* const step = own(i);
     if (step == nullptr) return false;
@@ -96,7 +96,7 @@ TraceCost cost_of_invalidations(const Facts& facts, std::uint32_t rank) {
   return {with.size(), with.size() + without.size(), middle(with), middle(without)};
 }
 
-/// What it costs a measured step is a warning's, or no step was without it.
+/// A warning by its cost per measured step, or if no step was unaffected.
 Severity severity_of(const Facts& facts, const TraceCost& cost) {
   if (cost.steps > 0 && !cost.known()) return Severity::warning;
   const double of_step_ms = cost.known() ? cost.once_ms() / static_cast<double>(cost.of) : 0;
@@ -104,7 +104,7 @@ Severity severity_of(const Facts& facts, const TraceCost& cost) {
                                                                               : Severity::info;
 }
 
-/// S of all collectives of a typical step of the lowest rank.
+/// S of all collectives in a typical step of the lowest rank.
 double communicated_bytes(const Facts& facts) {
   double sum = 0;
   for (const std::size_t index : facts.typical) {
@@ -149,7 +149,7 @@ void trace_invalidations(const Facts& facts, Found& found) {
   }
 }
 
-/// A prefetch of a large part of the model: its first module waits for all of it.
+/// A prefetch of a large part of the model: its first module waits for the whole gather.
 void large_prefetches(const Facts& facts, Found& found) {
   constexpr double kLargePart = 0.25, kLate = 0.25;
   if (!schedules(facts) || found.has("overlap_off") || !facts.summary.prefetch) return;
@@ -159,7 +159,7 @@ void large_prefetches(const Facts& facts, Found& found) {
   if (static_cast<double>(facts.zero.prefetch_bucket_size) < kLargePart * elems || all == 0 ||
       static_cast<double>(seen.late) < kLate * all)
     return;
-  // What the link leaves no way to hide is not its doing.
+  // Exposed time that the link cannot hide is not caused by it.
   const double bound = std::max(0.0, facts.mean(&RankFacts::link) - facts.mean(&RankFacts::compute));
   const double gain = std::min(facts.mean(&RankFacts::gather_moving), facts.mean(&RankFacts::moving) - bound);
   Finding finding;
@@ -177,7 +177,7 @@ void large_prefetches(const Facts& facts, Found& found) {
   found.add_by_cost(facts, gain, std::move(finding));
 }
 
-/// Gathers that are exposed although the link was free before them: they could have begun earlier.
+/// Gathers are exposed although the link was idle before them: they could have begun earlier.
 void short_prefetches(const Facts& facts, Found& found) {
   constexpr double kMostPart = 0.25;
   constexpr std::int64_t kFactor = 4;
@@ -200,7 +200,7 @@ void short_prefetches(const Facts& facts, Found& found) {
   finding.evidence = fmt::format("{} of exposed gathers could have been hidden had they begun earlier.",
                                  of_step(facts, hideable));
   if (live > full && live > 0) {
-    // A module in use, the next one, and what is prefetched beside them.
+    // A module in use, the next one, and the prefetched elements.
     const std::int64_t wanted = std::max(
         2 * facts.zero.max_live_parameters,
         round_elems(static_cast<double>(2 * largest_module(facts) + facts.zero.prefetch_bucket_size)));
@@ -215,12 +215,12 @@ void short_prefetches(const Facts& facts, Found& found) {
     const std::int64_t now = facts.zero.prefetch_bucket_size;
     const std::int64_t wanted =
         now == 0 ? round_elems(elems / 16) : std::min(kFactor * now, round_elems(static_cast<double>(most)));
-    if (wanted <= now) return;  // a prefetch of more than this part of the model is itself what is late
+    if (wanted <= now) return;  // a larger prefetch would itself be late
     finding.evidence +=
         fmt::format(" Prefetching stops at stage3_prefetch_bucket_size, {} elements.", elements_text(now));
     advise(finding, setting({{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}}));
   } else {
-    return;  // nothing recorded of what stopped it: no advice
+    return;  // the reason for stopping was not recorded: no advice
   }
   for (Advice& option : gather_options(facts)) advise(finding, std::move(option));
   found.add_by_cost(facts, hideable, std::move(finding));
@@ -228,9 +228,9 @@ void short_prefetches(const Facts& facts, Found& found) {
 
 namespace {
 
-/// Where a quarter of all prefetches came late and computation waited for them.
+/// Present if a quarter of all prefetches were late and computation waited for them.
 struct LatePrefetches {
-  double wait_ms = 0;  ///< of a step of a rank
+  double wait_ms = 0;  ///< per step and rank
   std::string title;
 };
 std::optional<LatePrefetches> late_ones(const Facts& facts) {
@@ -249,8 +249,8 @@ std::optional<LatePrefetches> late_ones(const Facts& facts) {
 
 }  // namespace
 
-/// FSDP2 asks for one group ahead, whatever it computes meanwhile: where most of what is exposed are waits
-/// for gathers that the link had time for before, that is the cause.
+/// FSDP2 prefetches one group ahead, whatever runs meanwhile: that is the cause if most of the exposed time
+/// is waiting for gathers for which the link had time before.
 void late_groups(const Facts& facts, Found& found) {
   if (facts.summary.kind != Framework::fsdp2 || found.has("link_bound") || found.has("tiny_gathers")) return;
   const auto late = late_ones(facts);
@@ -271,7 +271,7 @@ void late_groups(const Facts& facts, Found& found) {
   found.add_by_cost(facts, hideable, std::move(finding));
 }
 
-/// The symptom: follows from whatever was found, else it is reported without a setting that would not help.
+/// The symptom: a consequence of an earlier finding, else reported without advice that would not help.
 void late_prefetches(const Facts& facts, Found& found) {
   const auto late = late_ones(facts);
   if (!late || found.has("late_prefetch")) return;

@@ -1,4 +1,4 @@
-// Ranks that others wait for: a single stop, data that does not come, a rank that is slower than the others.
+// Ranks that others wait for: a single stop, missing data, a rank that is slower than the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using ev::Severity;
 
-/// Where each part of WhyLate is.
+/// The figures of each part of WhyLate.
 struct Class {
   double RankFacts::*of;
   std::int64_t TimePartition::*in_step;
@@ -40,7 +40,7 @@ std::optional<WhyLate> why_late_of(const Facts& facts, std::uint32_t rank) {
   return why_late(parts, rank);
 }
 
-/// Of the other ranks: with few of them the slow one is no part of what it is compared with.
+/// Median of the other ranks: among few ranks a slow one would distort it.
 double others_median(const Facts& facts, std::uint32_t rank, double RankFacts::*of) {
   std::vector<double> all;
   double own = 0;
@@ -58,7 +58,7 @@ std::string host_of(const Facts& facts, std::uint32_t rank) {
   return {};
 }
 
-/// Positions of a rank's micro-batches by the median of the others; 1 where they were not recorded.
+/// Positions in a rank's micro-batches relative to the median of the others; 1 if they were not recorded.
 double positions_ratio(const Facts& facts, std::uint32_t rank) {
   std::vector<double> all;
   double own = 0;
@@ -72,7 +72,7 @@ double positions_ratio(const Facts& facts, std::uint32_t rank) {
   return usual > 0 ? own / usual : 1;
 }
 
-/// By how much longer than the median of the others the rank did this, in milliseconds of each typical step.
+/// Excess of the rank over the median of the others, in milliseconds of each typical step.
 std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const Class& of) {
   std::vector<double> out;
   for (const std::size_t index : facts.typical) {
@@ -89,20 +89,20 @@ std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const
   return out;
 }
 
-/// The rank of a long step that was held up by itself, and how.
+/// The rank that delayed a long step, and how.
 struct RankDelay {
   std::uint32_t rank = 0;
   double excess_ms = 0;
   const char* doing = "";
   Interval at;
 };
-/// How much of a silence lies in a step: it may begin before it and last beyond it.
+/// Overlap of a silence with a step: it may begin before the step and last beyond it.
 std::int64_t silent_ns(const store::Silence& silence, const Interval& step) {
   return std::max<std::int64_t>(0,
                                 std::min(silence.end_ns, step.end) - std::max(silence.begin_ns, step.begin));
 }
 
-/// The rank sent nothing for most of what was too much: it did not compute meanwhile.
+/// A silence that explains more than half of the delay: the rank did not compute in it.
 std::optional<store::Silence> silence_in(const store::Store& store, const RankDelay& delay) {
   for (const store::Silence& one : store::silences(store)) {
     const double ms = static_cast<double>(silent_ns(one, delay.at)) * 1e-6;
@@ -199,9 +199,9 @@ void data_starvation(const Facts& facts, Found& found) {
 }
 
 /// [Note: a straggler in few steps]
-/// Some rank is always the slowest. That it is one by more than chance is said where it was longer than the
-/// others by more than the interval of the mean over steps, at 95 % shared among the ranks of which it is the
-/// worst; in fewer than kFewest steps at most as a note.
+/// Some rank is always the slowest. A rank is reported only if its excess over the others is significant: the
+/// interval of its mean over steps is above 0, at 95 % shared among the ranks from which it was selected;
+/// with fewer than kFewest steps as a note at most.
 void stragglers(const Facts& facts, Found& found) {
   constexpr double kLasting = 0.6, kMorePositionsPct = 5;
   constexpr std::size_t kFewest = 4;
@@ -210,7 +210,7 @@ void stragglers(const Facts& facts, Found& found) {
   const double waited = late.others_waited;
   if (facts.share(waited) < kNote) return;
   const std::optional<WhyLate> why = why_late_of(facts, late.rank);
-  if (!why || why->excess_ms() < waited / 2) return;  // ranks take turns in coming last
+  if (!why || why->excess_ms() < waited / 2) return;  // ranks take turns in being last
   const double usual = why->usual_ms;
   const bool computes = why->part == WhyLate::Part::compute;
   const auto cause = std::ranges::find(kClasses, why->part, &Class::part);
@@ -224,7 +224,7 @@ void stragglers(const Facts& facts, Found& found) {
                   fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
     return;
   }
-  // What a slow link makes late: the rank itself has no more to do than others.
+  // Delayed by a slow link: the rank itself has no more work than others.
   if (!computes && !why->for_data && found.has("slow_link") &&
       std::ranges::find(found.slow_link_ranks, late.rank) != found.slow_link_ranks.end()) {
     found.follows("slow_link",

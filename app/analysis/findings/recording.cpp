@@ -1,4 +1,4 @@
-// What a run or its recording lacks: failed ranks, missing events, damage, clocks.
+// Defects of a run or its recording: failed ranks, missing events, damage, clocks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace shardscope::analysis::findings {
 
 using ev::Severity;
 
-/// Before what it causes: an injected fault must not pass for a real one.
+/// Before its consequences: an injected fault must not be mistaken for a real one.
 void rehearsals(const Facts& facts, Found& found) {
   std::optional<std::string> fault = rehearsed_fault(facts.store);
   if (!fault || fault->empty()) return;
@@ -32,7 +32,7 @@ void rank_failures(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
   const std::optional<store::RankEnd> first = store::first_failure(store);
   if (!first) return;
-  // The one that failed first is what went wrong; the others end because it is gone.
+  // The one that failed first is the problem; the others end because it is gone.
   const bool by_itself = first->how == store::RankEnd::How::failed;
   std::string evidence = store::words_on(store, *first);
   if (!by_itself) {
@@ -122,8 +122,8 @@ void damage(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// A rank that has ended is waited for in vain. One that is only late looks the same for a while: `why`
-/// watches a live run until nothing more comes in, this does not.
+/// Waiting for a rank that has ended never completes. A rank that is only late looks the same at first: `why`
+/// watches a live run until no more events arrive, this rule does not.
 void hangs(const Facts& facts, Found& found) {
   const auto ended = [](const store::RankRow& rank) { return rank.finished && rank.exit_code == 0; };
   const auto ranks = facts.store.ranks();
@@ -141,8 +141,8 @@ void hangs(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// Attributing delays needs to know which rank entered first: not where the clocks may be wrong by more than
-/// collectives take.
+/// Attributing delays requires the order in which ranks entered: report clocks whose error may exceed the
+/// duration of collectives.
 void clock_residuals(const Facts& facts, Found& found) {
   constexpr double kTrusted = 0.02;  // of a step
   const RankSummary* worst = nullptr;

@@ -1,4 +1,4 @@
-// A link that is slow against the others: of two ranks, or of a group.
+// A link that is slow compared with others: between two ranks, or within a group.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,7 +31,7 @@ using Ranks = std::vector<std::uint32_t>;
 
 constexpr std::size_t kFewestSteps = 4;  ///< of a group that was compared with others
 
-/// By rank.
+/// Host by rank.
 using Hosts = std::map<std::uint32_t, std::string_view>;
 
 Hosts hosts_of(const store::Store& store) {
@@ -40,7 +40,7 @@ Hosts hosts_of(const store::Store& store) {
   return out;
 }
 
-/// A group that spans more hosts is slower by design. Ranks of which no host is recorded count as on one.
+/// A group on more hosts is slower by design. Ranks without a recorded host count as one host.
 std::size_t count_hosts(const Hosts& hosts, const Ranks& ranks) {
   std::set<std::string_view> on;
   for (const std::uint32_t rank : ranks) {
@@ -50,10 +50,10 @@ std::size_t count_hosts(const Hosts& hosts, const Ranks& ranks) {
   return on.size();
 }
 
-/// What a group is for: described by the rank, or that of a scope of our runtime.
+/// The purpose of a group: described by the rank, or the scope of our runtime.
 using Purpose = std::pair<ev::GroupPurpose, ev::CollectiveScope>;
-/// Collectives that take as long on links alike: purpose of the group, its ranks and their hosts, operation,
-/// bytes.
+/// Collectives that take equally long on equal links: purpose of the group, number of ranks and hosts,
+/// operation, bytes.
 using Alike = std::tuple<Purpose, std::size_t, std::size_t, ev::CollectiveOp, std::int64_t>;
 
 /// Transfers of one group in one step.
@@ -64,7 +64,7 @@ struct Moved {
 };
 using Step = std::map<Alike, std::map<Ranks, Moved>>;
 
-/// One of several groups beside each other; nothing where all ranks are in it, or which are is not known.
+/// The group, if it is one of several disjoint ones; nullopt if it has all ranks, or unknown members.
 std::optional<CollectiveRanks> parted_group(const store::Store& store, std::uint32_t rank,
                                             const store::Span& collective) {
   auto group = collective_ranks(store, rank, collective);
@@ -74,7 +74,7 @@ std::optional<CollectiveRanks> parted_group(const store::Store& store, std::uint
   return everyone ? std::nullopt : group;
 }
 
-/// Whether runs like this have groups that could be compared: else no event is read.
+/// Whether such a run has groups to compare: otherwise no event is read.
 bool has_groups(const Facts& facts) {
   if (facts.own_runtime() && facts.zero_keys &&
       (facts.zero.mics_shard_size > 0 || facts.zero.hpz_partition_size > 1 || facts.zero.quantized_gradients))
@@ -89,23 +89,23 @@ bool has_groups(const Facts& facts) {
 struct Instance {
   Alike alike;
   Ranks ranks;
-  std::int64_t transfer_ns = INT64_MAX;  ///< the shortest: waiting for a late rank is no transfer
+  std::int64_t transfer_ns = INT64_MAX;  ///< the shortest: waiting for a late rank is not transfer
   std::size_t seen = 0;
   bool entered = false;
 };
 
-/// Instances of which the transfer is known: when all had entered, or the span of the one that entered last.
+/// Instances with a known transfer: from when all had entered, or the span of the rank that entered last.
 Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDigest& step) {
   std::map<std::uint64_t, Instance> instances;
   for (const RankStep& rank : step.ranks) {
-    // Of ends that are missing others may be taken.
+    // With missing events a wrong end may have been assigned.
     if (rank.recorded.events_missing) continue;
     for_each_collective(
         store, rank.rank, rank.begin_ns, rank.end_ns, [&](ev::StreamId stream, const store::Span& span) {
           const auto group = parted_group(store, rank.rank, span);
           if (!group) return;
           const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-          // When it ended is not known, or it failed.
+          // Its end is only a bound, or it failed.
           if (fields.code.end_is_bound() || fields.code.ended_by_error()) return;
           Instance& one = instances[instance_of(store, rank.rank, stream, span)];
           if (one.seen == 0) {
@@ -134,12 +134,12 @@ Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDiges
   return out;
 }
 
-/// What a group took longer than the median of the groups that moved the same, over steps.
+/// Excess of a group over the median of the groups with the same transfers, over steps.
 struct Slow {
   std::vector<double> excess_ms;  ///< of each step
   double ns = 0, usual_ns = 0, bus_bytes = 0;
-  std::size_t others = 0;  ///< with which its collectives were compared: of those with most, how many
-  /// Of its collectives that were compared.
+  std::size_t others = 0;  ///< groups it was compared with: the largest number over its collectives
+  /// Its collectives that were compared.
   std::set<std::pair<ev::CollectiveOp, std::int64_t>> compared;
 };
 
@@ -166,14 +166,14 @@ void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
   for (const auto& [ranks, ms] : excess) groups[ranks].excess_ms.push_back(ms);
 }
 
-/// Milliseconds of a step that computation of a rank waited for transfers of one group.
+/// Milliseconds per step in which computation of a rank waited for transfers of one group.
 struct Exposed {
   std::uint32_t rank = 0;
   double ms = 0;
 };
 
-/// While the collectives of the group that were compared move bytes and the rank computes nothing; nothing
-/// where it is not known what it computed.
+/// Time in which compared collectives of the group transfer while the rank computes nothing; nullopt if its
+/// computation was not recorded.
 std::optional<std::int64_t> exposed_ns(const store::Store& store, const RankStep& step, const Ranks& ranks,
                                        const Slow& slow) {
   const RankActivity activity = activity_of(store, step.rank, step.begin_ns, step.end_ns);
@@ -189,13 +189,12 @@ std::optional<std::int64_t> exposed_ns(const store::Store& store, const RankStep
   return IntervalSet(std::move(moving)).intersect(activity.comm).subtract(activity.compute).length();
 }
 
-/// Of the rank that waited most, as a mean over the steps of which it is known what that rank computed;
-/// nothing where that is known of none.
+/// The rank that waited most, as a mean over the steps in which its computation was recorded; nullopt if
+/// there are none.
 std::optional<Exposed> most_exposed(const Facts& facts, const std::vector<const StepDigest*>& steps,
                                     const Ranks& ranks, const Slow& slow) {
   std::optional<Exposed> most;
-  // Spans of the host say when a transfer was queued: of it no more is known than what the rank waited for
-  // all transfers.
+  // Host spans show when a transfer was queued: only the rank's wait for all transfers together is known.
   const bool by_host = has_times_of_host(facts.store.tables());
   for (const RankFacts& one : facts.ranks) {
     if (std::ranges::find(ranks, one.rank) == ranks.end()) continue;
@@ -231,12 +230,12 @@ std::string ranks_text(const Ranks& ranks) {
 }  // namespace
 
 /// [Note: a slow link]
-/// Groups that move the same bytes with the same operation among as many ranks on as many hosts take as long
-/// where their links are alike. One is slow that takes a quarter longer than the median of the others, by
-/// more than chance: the interval over steps of what it takes longer is above 0, at a confidence that leaves
-/// 5 % for all groups that are looked at together (Bonferroni). Of those that are, the one that costs most is
-/// reported: an excess that is hidden hides no other. Times begin when the last rank has entered: a rank that
-/// comes late is stragglers().
+/// Groups that transfer the same bytes with the same operation among as many ranks on as many hosts take
+/// equally long if their links are equal. A group is slow if it takes 25 % longer than the median of the
+/// others, significantly: the interval of its excess over steps is above 0, at a confidence that shares 5 %
+/// among all compared groups (Bonferroni). Of the slow groups the one with the highest cost is reported: one
+/// whose excess is hidden must not mask another. Transfers begin when the last rank has entered: late ranks
+/// are found by stragglers().
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;
   constexpr std::size_t kSteps = 8;
@@ -251,7 +250,7 @@ void slow_links(const Facts& facts, Found& found) {
   struct Candidate {
     const Ranks* ranks;
     const Slow* slow;
-    ConfidenceInterval excess;  ///< milliseconds of a step
+    ConfidenceInterval excess;  ///< per step
   };
   std::erase_if(groups, [](const auto& group) { return group.second.excess_ms.size() < kFewestSteps; });
   const double confidence = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
@@ -266,9 +265,9 @@ void slow_links(const Facts& facts, Found& found) {
   std::uint32_t rank = 0;
   double cost = 0;
   for (const Candidate& one : slow) {
-    if (one.excess.middle <= cost) break;  // it costs no more than it takes longer
+    if (one.excess.middle <= cost) break;  // the cost is at most the excess
     const auto exposed = most_exposed(facts, steps, *one.ranks, *one.slow);
-    // No more than computation waited for: the rest of it was hidden.
+    // At most the time for which computation waited: the rest was hidden.
     if (!exposed || std::min(one.excess.middle, exposed->ms) <= cost) continue;
     worst = &one;
     rank = exposed->rank;
@@ -290,7 +289,7 @@ void slow_links(const Facts& facts, Found& found) {
       "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "
       "setting of ZeRO makes it faster.";
   finding.rank = rank;
-  // Where the exposure is that of all transfers of the rank, it may be none of this group's.
+  // If the exposure is that of all transfers of the rank, this group's share is unknown.
   found.add_by_cost(facts, cost, std::move(finding),
                     has_times_of_host(facts.store.tables()) ? ev::Severity::info : ev::Severity::warning);
   if (found.find("slow_link") != nullptr) found.slow_link_ranks = *worst->ranks;

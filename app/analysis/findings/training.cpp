@@ -1,4 +1,4 @@
-// The training itself: a loss that runs away, skipped steps, a loss scale at its floor.
+// The training itself: diverging loss, skipped steps, a loss scale at its minimum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,9 +25,9 @@ using ev::Severity;
 namespace {
 
 /// [Note: settings that what-if cannot try]
-/// What follows from another rate or scale depends on the values of gradients. What-if plays times and sizes
-/// alone, so these are no options of advice.h: they are given as they are, and the finding says why it has no
-/// gain.
+/// The effect of another learning rate or scale depends on the values of gradients. What-if predicts times
+/// and sizes only, so these changes are not options of advice.h: they are advised as they are, and the
+/// finding states why it predicts no gain.
 void change(Finding& finding, std::string key, std::string value) {
   finding.changes.push_back({std::move(key), std::move(value)});
   finding.gain_basis = "not predicted: what-if replays times and sizes, not gradient values";
@@ -35,15 +35,15 @@ void change(Finding& finding, std::string key, std::string value) {
 
 struct Diverged {
   std::string evidence;
-  std::int64_t at_ns = 0;  ///< time of the run
+  std::int64_t at_ns = 0;  ///< in run time
 };
 
 /// [Note: divergence]
-/// The loss is infinite, or the last fifth of the losses has a median of twice the least median of a
-/// fifth before, and above what it began with: noise and a spike that passes are neither. Or every loss of
-/// the last fifth is ten times the first one recorded: where the first updates make it explode all fifths
-/// are high, and the last may be the least. Or gradients that are not finite were applied:
-/// a loss that is NaN from then on looks like one that was not recorded.
+/// The loss is infinite; or the median of the last fifth of the losses is twice the lowest median of an
+/// earlier fifth and 1.2 times that of the first one: neither noise nor a temporary spike is. Or every loss
+/// of the last fifth is ten times the first one recorded: if the first updates make it explode, all fifths
+/// are high and the last may be the lowest. Or gradients that are not finite were applied: a NaN loss after
+/// that looks like one that was not recorded.
 std::optional<Diverged> diverged_loss(const Facts& facts) {
   constexpr std::size_t kFewest = 5;
   std::vector<double> losses;
@@ -52,7 +52,7 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
     if (std::isfinite(loss)) losses.push_back(loss);
     ++step;
   }
-  // NaN stands for a loss that was not recorded as well: only what follows recorded ones says something.
+  // A NaN may also be a loss that was not recorded: only infinities count.
   for (std::size_t i = 0; i < facts.summary.loss.size(); ++i) {
     if (!std::isinf(facts.summary.loss[i])) continue;
     if (bad++ == 0) first_bad = i;
@@ -75,7 +75,7 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
   const double last = median_at(losses.size() - window), first = median_at(0);
   double least = first;
   std::size_t least_at = 0;
-  // Some 200 places at most: a day has a hundred thousand steps, each of which would sort a fifth of them.
+  // At most some 200 positions: a day has a hundred thousand steps, and each position sorts a fifth of them.
   const std::size_t stride = std::max<std::size_t>(1, window / 50);
   for (std::size_t begin = 0; begin + 2 * window <= losses.size(); begin += stride) {
     const double median = median_at(begin);
@@ -84,13 +84,13 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
       least_at = begin;
     }
   }
-  // A loss that begins at next to nothing, as a policy's does, grows by any factor: below kSmall it is not
-  // far.
+  // A loss that begins near 0, as a policy's does, may grow by any factor: no divergence if it began below
+  // kSmall.
   constexpr double kFar = 10, kSmall = 0.1;
   const double begun = losses.front();
   const auto is_far = [&](double loss) { return begun >= kSmall && loss >= kFar * begun; };
   if (std::all_of(losses.end() - static_cast<std::ptrdiff_t>(window), losses.end(), is_far)) {
-    // From the first step on after which none is near again.
+    // From the first step after which no loss is near the first one again.
     const auto& all = facts.summary.loss;
     std::size_t from = all.size();
     while (from > 0 && (!std::isfinite(all[from - 1]) || is_far(all[from - 1]))) --from;
@@ -107,8 +107,8 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
       begin_of(least_at + window)};
 }
 
-/// Of the first step whose gradients were not finite and that was not skipped: every later one follows from
-/// it. Of a step that has not ended it is not known whether it is skipped.
+/// The first step with gradients that were not finite and that was not skipped: later ones are consequences.
+/// Whether an open step is skipped is unknown.
 std::optional<FirstNotFinite> first_applied(const Facts& facts) {
   if (!facts.summary.not_finite || facts.summary.not_finite->events == 0) return std::nullopt;
   const auto steps = facts.store.steps();
@@ -149,7 +149,7 @@ void divergence(const Facts& facts, Found& found) {
   if (facts.zero_keys) {
     const nlohmann::json config = parse_foreign(facts.summary.config_json);
     const nlohmann::json::json_pointer clipping("/gradient_clipping");
-    // The one that is in effect: a schedule with a rate of its own does not look at the optimizer's.
+    // The rate in effect: a schedule with its own rate ignores the optimizer's.
     for (const char* key :
          {"scheduler.params.warmup_max_lr", "scheduler.params.cycle_max_lr", "optimizer.params.lr"}) {
       std::string path = "/" + std::string(key);
@@ -159,7 +159,7 @@ void divergence(const Facts& facts, Found& found) {
       change(finding, key, fmt::format("{:.3g}", config[rate].get<double>() / 10));
       break;
     }
-    // Without the key it is 1.0, in DeepSpeed too.
+    // The default is 1.0, in DeepSpeed as well.
     if (config.is_object() && config.contains(clipping) && config[clipping] == 0)
       change(finding, "gradient_clipping", "1.0");
   }
@@ -168,7 +168,7 @@ void divergence(const Facts& facts, Found& found) {
 
 namespace {
 
-/// fp16.loss_scale above 0: the scale that never moves.
+/// fp16.loss_scale above 0: a constant scale.
 std::optional<double> static_scale(const store::Store& store) {
   if (!store.has_tables()) return std::nullopt;
   const nlohmann::json config = parse_foreign(store.tables().config_json);
@@ -183,8 +183,8 @@ std::optional<double> static_scale(const store::Store& store) {
 
 namespace {
 
-/// Which parameter was first in the steps of `finding`: into its evidence, its rank and where to look.
-/// `concerns`: whether a step is one of them.
+/// Adds to `finding` which parameter was first in its steps: evidence, rank and where to look. `concerns`:
+/// whether a step is one of them.
 void name_first_parameter(const Facts& facts, Finding& finding,
                           const std::function<bool(std::uint32_t)>& concerns) {
   std::vector<FirstNotFinite> firsts = first_not_finite(facts.store);
@@ -195,7 +195,7 @@ void name_first_parameter(const Facts& facts, Finding& finding,
                                     why.value_or("no event of these steps names it"));
     return;
   }
-  // The one that is first most often; of those alike the earliest.
+  // The one that is first most often; of several the earliest.
   std::map<std::uint32_t, std::size_t> count;
   for (const FirstNotFinite& first : firsts) ++count[first.fields.param];
   const FirstNotFinite& named = *std::ranges::max_element(
@@ -213,7 +213,7 @@ void name_first_parameter(const Facts& facts, Finding& finding,
 
 namespace {
 
-/// How long the steps of these numbers took together; nothing where none has ended.
+/// Total duration of the steps with these numbers; nullopt if none has ended.
 std::optional<double> time_of_steps(const Facts& facts, const std::set<std::uint32_t>& numbers) {
   std::optional<double> sum;
   for (const StepDigest& step : facts.digest.steps()) {
@@ -222,7 +222,7 @@ std::optional<double> time_of_steps(const Facts& facts, const std::set<std::uint
   return sum;
 }
 
-/// The least that a dynamic scale may fall to.
+/// The minimum of a dynamic scale.
 double least_scale(const nlohmann::json& config) {
   const nlohmann::json::json_pointer least("/fp16/min_loss_scale");
   return config.is_object() && config.contains(least) && config[least].is_number()
@@ -236,7 +236,7 @@ void overflows(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
   std::set<std::uint32_t> skipped_steps;
   std::int64_t first_ns = 0;
-  std::vector<double> scales;  // of the steps that have one
+  std::vector<double> scales;  // of the steps with a scale
   for (const store::StepRow& step : store.steps()) {
     if (std::isfinite(step.loss_scale)) scales.push_back(step.loss_scale);
     if (!step.skipped) continue;
@@ -283,7 +283,7 @@ void overflows(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// A dynamic scale that has fallen as far as it may and steps that are still skipped.
+/// A dynamic scale is at its minimum and steps are still skipped.
 void loss_scale_floor(const Facts& facts, Found& found) {
   const nlohmann::json config = parse_foreign(facts.summary.config_json);
   if (!config.is_object() || !facts.zero_keys) return;
@@ -307,7 +307,7 @@ void loss_scale_floor(const Facts& facts, Found& found) {
     before = step.loss_scale;
   }
   constexpr std::uint64_t kOscillates = 3;
-  // Our runtime and DeepSpeed end a run that overflows at it; that step is never completed.
+  // Our runtime and DeepSpeed end a run that overflows at the minimum; that step is never completed.
   const bool ended = std::ranges::any_of(facts.store.messages(), [](const store::Message& message) {
     return message.text.find("Current loss scale already at minimum") != std::string::npos;
   });

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kGoesOn = "The run goes on: events come in.";
 
-/// Those that are over, or last; the latest.
+/// The latest silences, over or ongoing.
 std::vector<store::Silence> latest_stops(const store::Store& store) {
   constexpr std::size_t kMost = 4;
   std::vector<store::Silence> stops = store::silences(store);
@@ -55,7 +55,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
     const RankState* const missed = without_waits(store, out.ranks);
-    // Who is killed from outside says nothing about the others.
+    // A rank killed from outside tells nothing about the others.
     const auto failed_itself = [](const RankState& one) {
       return one.how == RankState::How::gone && one.said_end;
     };
@@ -64,7 +64,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
         watched == Watched::goes_on ? std::string() : other_modules(store, from_ns, out, failed_alike);
     const bool differed = failed_alike && (out.difference || !modules.empty());
     if (!differed) out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
-    // Ranks also agree outside recorded collectives, as on overflow and norm.
+    // Ranks also synchronize outside of recorded collectives, for overflow and norm.
     if (missed != nullptr && missed->how == RankState::How::stopped && watched == Watched::quiet) {
       out.hung = true;
       out.culprit = missed->rank;

@@ -1,5 +1,5 @@
-// Why a run hangs: which rank waits in which collective for whom, what the missing rank does instead,
-// and where ranks issued different collectives. Definitions: metrics.md 2.14. Pure: of what a store holds.
+// Why a run hangs: which rank waits in which collective for which, what the missing rank does instead, and
+// where ranks issued different collectives. Definitions: metrics.md 2.14. Pure: a function of a store.
 #pragma once
 
 #include <cstdint>
@@ -12,47 +12,47 @@
 
 namespace shardscope::analysis {
 
-/// A collective as it can be named: "all-gather #12 of layer.3 (1.2 MiB)".
+/// A collective with its name: "all-gather #12 of layer.3 (1.2 MiB)".
 struct NamedCollective {
   instrumentation::CollectiveOp op{};
   std::uint32_t sequence = 0;
   std::string group;  ///< a described group's name; empty: all ranks
   std::int64_t elems = 0, bytes = 0;
-  std::string module;  ///< whose parameters it gathers or reduces, of a bucket the first's; may be empty
-  std::uint32_t more_params = 0;  ///< what else a bucket holds
+  std::string module;  ///< whose parameters it gathers or reduces; of a bucket the first one's; may be empty
+  std::uint32_t more_params = 0;  ///< further parameters in a bucket
   [[nodiscard]] std::string text() const;
 };
 
-/// What one rank does, at the end of what is held.
+/// The state of a rank at the end of the store's events.
 struct RankState {
   enum class How : std::uint8_t {
     in_collective,  ///< begun, not ended
-    working,        ///< in a module, an optimizer step or a phase, and in no collective
+    working,        ///< in a module, optimizer step or phase, and in no collective
     waiting,        ///< for data, a gather or a reduction
     paused,
-    stopped,  ///< sends nothing over a connection that lasts (store/silences.h): none of its threads runs
-    between,  ///< no span is open
-    ended,    ///< said so, with code 0
-    gone      ///< failed, was killed, or its events ended
+    stopped,  ///< silent although its connection persists (store/silences.h): none of its threads runs
+    between,  ///< no open span
+    ended,    ///< reported its end, with code 0
+    gone      ///< failed, killed, or its events ended
   };
   std::uint32_t rank = 0;
   How how = How::between;
-  std::optional<NamedCollective> collective;  ///< that it is in
+  std::optional<NamedCollective> collective;  ///< the one that it is in
   std::string doing;                          ///< "in module layer.3 (forward)", "ended with code 0"
-  std::string gate;                           ///< last one passed: "pre-forward of layer.3"
-  std::int64_t since_ns = 0;                  ///< of what it does
+  std::string gate;                           ///< last gate passed: "pre-forward of layer.3"
+  std::int64_t since_ns = 0;                  ///< begin of that state
   std::int64_t last_event_ns = 0;
-  std::vector<std::uint32_t> waits_for;  ///< ranks of the collective that have not entered it
-  std::uint64_t collectives = 0;         ///< that it began, of all that were compared
-  bool said_end = false;                 ///< it reported how it ended: all of its events have arrived
+  std::vector<std::uint32_t> waits_for;  ///< members of the collective that have not entered it
+  std::uint64_t collectives = 0;         ///< collectives begun, of those compared
+  bool said_end = false;                 ///< it reported its end: all of its events have arrived
 };
 
-/// The place where ranks issued something else: of several the one that a rank came to earliest.
+/// The place at which ranks issued different collectives: the earliest one.
 struct IssueDifference {
   struct Side {
     std::vector<std::uint32_t> ranks;
-    std::optional<NamedCollective> collective;  ///< nothing: these ranks ended or stopped before it
-    std::string module;                         ///< that it is for, else that they were in
+    std::optional<NamedCollective> collective;  ///< nullopt: these ranks ended or stopped before it
+    std::string module;                         ///< which it is for, or else in which the ranks were
     std::int64_t at_ns = 0;                     ///< when the first of them issued it
   };
   std::string what;  ///< "operation", "size", "module", "never issued"
@@ -60,36 +60,36 @@ struct IssueDifference {
 };
 
 struct Hang {
-  /// Surely: a rank waits for one that has ended, or for a second and longer, or while nothing comes in.
-  /// Ranks of a run that goes on wait for each other too, and a recording may end there.
+  /// Certain: the collective failed, the awaited rank ended or stopped, the wait lasted a second, or no
+  /// events arrive. Otherwise ranks of a healthy run may just wait for each other where a recording ends.
   bool hung = false;
-  std::string text;      ///< a paragraph: who waits for whom, and why
-  std::string headline;  ///< its shortest form, while ranks wait: "Rank 0 waits for rank 2 in all-gather #12"
+  std::string text;      ///< a paragraph: which rank waits for which, and why
+  std::string headline;  ///< shortest form, while ranks wait: "Rank 0 waits for rank 2 in all-gather #12"
   std::vector<RankState> ranks;
   std::optional<IssueDifference> difference;
-  std::uint32_t culprit = instrumentation::kNoId;  ///< rank that others wait for
-  std::vector<store::Silence> stops;               ///< of ranks that go on or went on, the latest
+  std::uint32_t culprit = instrumentation::kNoId;  ///< the rank that others wait for
+  std::vector<store::Silence> stops;               ///< latest silences of ranks, over or ongoing
   std::int64_t since_ns = 0;
 };
 
-/// What a run does on purpose (zero_train --fault), as it says itself: "rank 1 skips module blk.1 in step 3
-/// on purpose". Nothing for any other run.
+/// The fault that a run injects on purpose (zero_train --fault), as reported by itself: "rank 1 skips module
+/// blk.1 in step 3 on purpose". nullopt for any other run.
 [[nodiscard]] std::optional<std::string> rehearsed_fault(const store::Store& store);
 
-/// How the end of what a store holds is to be read: it is all that was recorded, nothing more came in for a
-/// while, or more comes in.
+/// What the end of the store's events means: the end of the recording, no further events for a while, or a
+/// run that is still sending.
 enum class Watched : std::uint8_t { recorded, quiet, goes_on };
-/// As the run stands at the end of what the store holds. `quiet_ns`: for how long nothing came in.
+/// Diagnoses the state at the end of the store's events. `quiet_ns`: time since the last event arrived.
 [[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
                                  std::int64_t quiet_ns = 0);
 [[nodiscard]] std::string hang_json(const Hang& hang);
-/// Whose stacks say most: the rank that others wait for, and the first that waits for it; else the first
-/// rank.
+/// The ranks whose stacks are most useful: the one that others wait for, and the first that waits for it;
+/// else the first rank.
 [[nodiscard]] std::vector<std::uint32_t> named_ranks(const Hang& hang);
-/// What one rank does, without its number: "in all-gather #12 of layer.3, in layer.3 (forward), after gate
+/// The state of a rank without its number: "in all-gather #12 of layer.3, in layer.3 (forward), after gate
 /// ...".
 [[nodiscard]] std::string line_of(const RankState& one);
-/// The paragraph, and a line a rank.
+/// The paragraph, and one line per rank.
 [[nodiscard]] std::string hang_text(const Hang& hang);
 
 }  // namespace shardscope::analysis

@@ -1,4 +1,4 @@
-// A diagnosis in words, a line a rank: for a terminal, the clipboard and the window.
+// A diagnosis as text, one line per rank: for terminal, clipboard and window.
 #include <fmt/format.h>
 
 #include <algorithm>

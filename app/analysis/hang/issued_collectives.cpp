@@ -18,12 +18,12 @@ using ev::EventKind;
 using ev::StreamId;
 
 struct Names {
-  std::map<std::uint32_t, std::uint32_t> gather_module;  ///< module that a gather is for
+  std::map<std::uint32_t, std::uint32_t> gather_module;  ///< module for which a gather was issued
   std::map<std::uint32_t, std::vector<std::uint32_t>> bucket_params;
 };
 
-/// What names the collectives, and those that were issued and have not begun. Of these the group is not
-/// recorded: where groups are described, their numbers cannot be placed.
+/// Reads names of collectives, and collectives that were issued but not begun. The latter have no recorded
+/// group: if groups are described, their numbers have no known position.
 void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollectives& out, Names& names) {
   const ev::RunTables* own = store.rank_tables(out.rank);
   const bool one_order = own == nullptr || own->groups.empty();
@@ -32,7 +32,7 @@ void read_instants(const store::Store& store, std::int64_t from_ns, IssuedCollec
       case EventKind::collective_submitted: {
         if (!one_order) break;
         const auto fields = ev::as<EventKind::collective_submitted>(event);
-        if (fields.sequence >> 24U != 0) break;  // in a group, which nothing describes
+        if (fields.sequence >> 24U != 0) break;  // in a group without a description
         Issue& issue = out.issues[fields.sequence];
         issue.named = {fields.op, fields.sequence, {}, fields.elems, fields.bytes, {}, 0};
         issue.key = fields.sequence;
@@ -70,7 +70,7 @@ bool between_two(ev::CollectiveOp op) noexcept {
   return op == ev::CollectiveOp::send || op == ev::CollectiveOp::receive;
 }
 
-/// The module that it gathers for, or the first one whose gradients it reduces.
+/// Sets the module for which it gathers, or the first one whose gradients it reduces.
 void name_module(const store::Store& store, const Names& names, Issue& issue) {
   if (issue.id == ev::kNoId) return;
   if (issue.named.op == ev::CollectiveOp::all_gather) {
@@ -91,9 +91,9 @@ bool span_failed(const store::Span& span) {
   return ev::as<EventKind::collective_begin>(span).code.ended_by_error();
 }
 
-/// Where a rank is gone the library ends the others' collectives by an error: these ranks still waited in
-/// them, unless they went on after it and completed one. One of another group that they began while they
-/// waited does not count: groups have their own order.
+/// When a rank is gone the library ends the others' collectives with an error: these ranks were still waiting
+/// in them, unless they completed a later one. A collective of another group begun while they waited does not
+/// count: groups have separate orders.
 void open_failed(IssuedCollectives& rank) {
   std::int64_t completed_ns = store::Store::kBegin;
   for (const auto& [key, issue] : rank.issues) {
@@ -105,8 +105,8 @@ void open_failed(IssuedCollectives& rank) {
   }
 }
 
-/// Ranks known to be in it. None of a smaller group that is not described, and of a send or receive among
-/// more than two: which of them is at the other end is not recorded.
+/// Ranks known to be in it. None for a smaller group without a description, and for a send or receive among
+/// more than two ranks, whose other end is not recorded.
 std::vector<std::uint32_t> members_of(const store::Store& store, std::uint32_t rank, const store::Span& span,
                                       const std::vector<std::uint32_t>& world) {
   const auto ranks = collective_ranks(store, rank, span);
@@ -117,9 +117,8 @@ std::vector<std::uint32_t> members_of(const store::Store& store, std::uint32_t r
 
 using RankIssue = std::pair<std::uint32_t, const Issue*>;
 
-/// Those at one place that were to be the same collective: for every set of members that a rank had there,
-/// what its members issued. Groups beside each other have the same places, and differ from each other as they
-/// like.
+/// Issues at one position that should be the same collective: for each set of members seen there, the issues
+/// of its members. Disjoint groups have the same positions, and may differ from each other.
 std::vector<std::vector<RankIssue>> alike_at(const std::vector<IssuedCollectives>& ranks, std::uint64_t key) {
   const auto differ = [](const auto* a, const auto* b) { return *a < *b; };
   std::vector<RankIssue> known;
@@ -144,9 +143,9 @@ std::vector<std::vector<RankIssue>> alike_at(const std::vector<IssuedCollectives
 
 using Sides = std::map<std::tuple<ev::CollectiveOp, std::int64_t, std::string>, IssueDifference::Side>;
 
-/// What ranks issued at one place, by operation, bytes and module: more than one side is a difference. The
-/// module counts in gathers, where it is known of every rank: ranks that gather for different modules in one
-/// collective of the same size do not hang, they compute with each other's weights.
+/// Groups issues at one position by operation, bytes and module: more than one side is a difference. The
+/// module only counts for gathers, if it is known on every rank: ranks that gather for different modules in
+/// one collective of the same size do not hang, but compute with wrong weights.
 Sides sides_of(const std::vector<RankIssue>& issues) {
   const bool modules = std::ranges::all_of(issues, [](const auto& one) {
     return one.second->named.op == ev::CollectiveOp::all_gather && !one.second->named.module.empty();
@@ -236,7 +235,7 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       only_world = only_world && (between_two(fields.op) || issue.members == world);
     });
   }
-  // What has not begun has no group either: it is of all ranks where everything else was.
+  // A collective that has not begun has no group: assume all ranks if all others were of all ranks.
   for (auto& [key, issue] : out.issues) {
     if (!issue.begun && only_world && !between_two(issue.named.op)) issue.members = world;
   }
@@ -246,7 +245,7 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
 }
 
 std::optional<IssueDifference> first_difference(const std::vector<IssuedCollectives>& ranks) {
-  std::map<std::uint64_t, std::int64_t> first_at;  // of each place, when the first rank issued it
+  std::map<std::uint64_t, std::int64_t> first_at;  // by position: when the first rank issued it
   for (const IssuedCollectives& rank : ranks) {
     for (const auto& [key, issue] : rank.issues) {
       const auto [at, added] = first_at.try_emplace(key, issue.issued_ns);

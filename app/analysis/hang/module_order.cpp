@@ -32,7 +32,7 @@ bool begins_micro_step(const ModuleVisit& visit) noexcept {
   return visit.module == kRoot && visit.pass == ev::Pass::forward;
 }
 
-/// The place from which on both are compared: the first micro-step that both hold whole.
+/// Where to begin the comparison: at the first micro-step that both have from its begin.
 std::optional<std::pair<std::size_t, std::size_t>> first_common_visits(const std::vector<ModuleVisit>& a,
                                                                        const std::vector<ModuleVisit>& b) {
   std::map<std::uint32_t, std::size_t> in_b;  // by micro-step
@@ -47,7 +47,7 @@ std::optional<std::pair<std::size_t, std::size_t>> first_common_visits(const std
 }
 
 struct Divergence {
-  std::size_t at = 0;  ///< among the first one's visits
+  std::size_t at = 0;  ///< index in the first argument's visits
   ModuleVisit mine, others;
   [[nodiscard]] bool operator==(const Divergence&) const = default;
 };
@@ -63,7 +63,7 @@ std::optional<Divergence> divergence(const std::vector<ModuleVisit>& mine,
   return std::nullopt;
 }
 
-/// Ranks of other pipeline stages, experts or models run other modules in health.
+/// Ranks of different pipeline stages, experts or models normally run different modules.
 bool run_the_same_modules(const store::Store& store) {
   if (!store.has_tables() || store.tables().models.size() > 1) return false;
   return std::ranges::none_of(store.tables().groups, [](const ev::GroupInfo& group) {
@@ -85,7 +85,7 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
 std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t rank, std::int64_t from_ns) {
   std::vector<Begun> begun;
   for_each_span(store, {rank, StreamId::compute}, from_ns, store::Store::kEnd, [&](const store::Span& span) {
-    // What began earlier may lack what it began with.
+    // An earlier module's pass may have begun before the events read here.
     if (span.kind != EventKind::module_begin || span.begin_ns < from_ns) return;
     const auto fields = ev::as<EventKind::module_begin>(span);
     if (fields.micro_step == ev::kNoId) return;

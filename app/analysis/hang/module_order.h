@@ -1,4 +1,4 @@
-// Where ranks ran different modules: what made them issue different collectives, or none.
+// Where ranks ran different modules, which is why they issued different collectives, or none.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscope::analysis {
 
-/// The module that one rank began at one place of a pass, as it was recorded.
+/// A module that one rank began, with its position in a pass, as recorded.
 struct ModuleVisit {
   std::uint32_t micro_step = 0;
   instrumentation::Pass pass{};
@@ -18,25 +18,25 @@ struct ModuleVisit {
   [[nodiscard]] bool operator==(const ModuleVisit&) const = default;
 };
 
-/// Of one rank since `from_ns`, in the order in which it began them, from the first micro-step on that is
-/// there from its root's forward; evaluations are left out. Empty where modules were not recorded.
+/// Modules of one rank since `from_ns`, in the order of their begins, from the first micro-step whose root
+/// forward was recorded; without evaluations. Empty if modules were not recorded.
 [[nodiscard]] std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t rank,
                                                      std::int64_t from_ns);
 
-/// "In the forward of micro-step 20 rank 1 ran blk.2 where ranks 0, 2 ran blk.1.": the first place at which
-/// `rank` began another module than others did, who began the same one there. Empty where there is none: a
-/// rank that is behind has begun the same ones so far. Empty too where events of the run are missing, as an
-/// order with gaps is none, and in runs of pipelines, experts or several models, whose ranks differ in
-/// health.
+/// "In the forward of micro-step 20 rank 1 ran blk.2 where ranks 0, 2 ran blk.1.": the first position at
+/// which `rank` began a different module from others, which began the same one. Empty if there is none: a
+/// rank that is behind began the same modules so far. Also empty if events of the run are missing, since the
+/// order would be incomplete, and for runs with pipelines, experts or several models, in which ranks differ
+/// normally.
 [[nodiscard]] std::string other_modules_text(const store::Store& store, std::uint32_t rank,
                                              std::int64_t from_ns);
 
-/// The one rank of three or more that parts from all others at the same place, who go on alike there. Of two
-/// ranks that part, the second: neither is the odd one. Nothing where there is none.
+/// The one rank, of three or more, that diverges from all others at the same position, where these agree.
+/// With two diverging ranks the second, though neither is the odd one. nullopt if there is none.
 [[nodiscard]] std::optional<std::uint32_t> rank_of_other_modules(const store::Store& store,
                                                                  std::int64_t from_ns);
 
-/// "rank 2", "ranks 0, 1, 3": at most eight of them.
+/// "rank 2", "ranks 0, 1, 3"; at most eight are listed.
 [[nodiscard]] std::string ranks_text(const std::vector<std::uint32_t>& ranks);
 
 }  // namespace shardscope::analysis

@@ -17,7 +17,7 @@ namespace {
 using ev::EventKind;
 using ev::StreamId;
 
-/// The innermost span of a lane that has not ended.
+/// The innermost open span of a lane.
 std::optional<store::Span> open_span(const store::Store& store, store::LaneId lane, std::int64_t from_ns) {
   std::optional<store::Span> found;
   for_each_span(store, lane, from_ns, store::Store::kEnd, [&](const store::Span& span) {
@@ -52,7 +52,7 @@ std::string last_gate(const store::Store& store, std::uint32_t rank) {
                 : fmt::format("{} {}", ev::label_of(gate->kind), gate->id);
 }
 
-/// That the rank ended last; nothing where it ended none.
+/// The last step that the rank ended; nullopt if there is none.
 std::optional<std::uint32_t> last_step(const store::Store& store, std::uint32_t rank, std::int64_t from_ns) {
   std::optional<std::uint32_t> last;
   for_each_span(store, {rank, StreamId::host}, from_ns, store::Store::kEnd, [&](const store::Span& span) {

@@ -1,4 +1,4 @@
-// What each rank does at the end of what a store holds.
+// The state of each rank at the end of the store's events.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace shardscope::analysis {
 
-/// `known`: what the rank issued since `from_ns`. Whom it waits for is left open (waits.h).
+/// `known`: collectives issued since `from_ns`. Does not set waits_for (waits.h).
 [[nodiscard]] RankState state_of(const store::Store& store, const store::RankRow& row,
                                  const IssuedCollectives& known, std::int64_t from_ns);
 [[nodiscard]] bool is_over(const RankState& one);
-/// The oldest collective that a rank is in: later ones of other streams or groups wait behind it. Null: in
-/// none.
+/// The oldest open collective of a rank: later ones of other streams or groups are blocked by it. Null if
+/// none is open.
 [[nodiscard]] const Issue* oldest_open(const IssuedCollectives& known);
-/// The events of a rank that is stopped or gone end earlier than what it did: takes a collective from it that
-/// others have left two steps ago, which is over on it too.
+/// The events of a stopped or gone rank end before its activity did: removes a collective from its state that
+/// other members left more than two steps ago, since it is over there as well.
 void forget_what_is_over(const std::vector<IssuedCollectives>& recent, std::vector<RankState>& ranks);
 
 }  // namespace shardscope::analysis

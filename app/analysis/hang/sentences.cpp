@@ -19,7 +19,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// The innermost module that the rank was in; empty: in none that was recorded.
+/// The innermost recorded module of the rank at that time; empty if none.
 std::string module_at(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
   std::optional<store::Span> found;
   for_each_span(store, {rank, ev::StreamId::compute}, at_ns, at_ns + 1, [&](const store::Span& span) {
@@ -31,7 +31,7 @@ std::string module_at(const store::Store& store, std::uint32_t rank, std::int64_
                : std::string();
 }
 
-/// " Ranks 0, 1: in the phase optimizer.": what those that go on do, while `missed` does not.
+/// " Ranks 0, 1: in the phase optimizer.": what running ranks do, while `missed` does not.
 std::string what_others_do(const std::vector<RankState>& ranks, const RankState& missed) {
   std::map<std::string, std::vector<std::uint32_t>> doing;
   for (const RankState& one : ranks) {
@@ -49,15 +49,15 @@ std::string what_others_do(const std::vector<RankState>& ranks, const RankState&
   return text;
 }
 
-/// The ranks in one collective that lacks another.
+/// The ranks in a collective that lacks a member.
 struct Waiting {
   std::vector<std::uint32_t> ranks, wanted;
-  std::vector<std::uint32_t> failed;  ///< of `ranks`: theirs ended by an error
-  std::int64_t failed_ns = 0;         ///< the first of these
+  std::vector<std::uint32_t> failed;  ///< of `ranks`: those whose collective ended with an error
+  std::int64_t failed_ns = 0;         ///< the first of these errors
   bool ended = false;                 ///< all of `ranks` are over
   std::int64_t ended_ns = 0;          ///< the first of them
   [[nodiscard]] bool over() const noexcept { return ended || failed.size() == ranks.size(); }
-  /// "wait", of one rank "waits"; where it ended by an error on all, or all are over, "waited".
+  /// "wait", for one rank "waits"; "waited" if it ended with an error on all, or all are over.
   [[nodiscard]] const char* verb() const noexcept {
     return over() ? "waited" : ranks.size() == 1 ? "waits" : "wait";
   }
@@ -67,7 +67,7 @@ Waiting waiting_in(const Hang& hang, const std::vector<const Issue*>& blocked, c
   Waiting out;
   for (std::size_t index = 0; index < blocked.size(); ++index) {
     if (blocked[index] == nullptr || blocked[index]->key != oldest.key) continue;
-    // Another operation at the same place is another collective: what its rank did instead.
+    // A different operation at the same position is another collective: what its rank did instead.
     if (blocked[index]->named.op != oldest.named.op) continue;
     const RankState& one = hang.ranks[index];
     out.ended = is_over(one) && (out.ranks.empty() || out.ended);
@@ -82,7 +82,7 @@ Waiting waiting_in(const Hang& hang, const std::vector<const Issue*>& blocked, c
   return out;
 }
 
-/// "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3: it is stopped since 1.2 s".
+/// Headline: "Ranks 0, 1 wait for rank 2 in all-gather #12 of layer.3: it is stopped since 1.2 s".
 std::string short_form(const Hang& hang, const Waiting& waiting, const Issue& oldest) {
   std::string text = fmt::format("{} {} for {} in {}", ranks_text(waiting.ranks), waiting.verb(),
                                  ranks_text(waiting.wanted), oldest.named.text());
@@ -94,7 +94,7 @@ std::string short_form(const Hang& hang, const Waiting& waiting, const Issue& ol
   return text;
 }
 
-/// The rank that the others differ from: the culprit, else the one that stands alone in the difference.
+/// The rank that differs from the others: the culprit, else the only one alone on its side of the difference.
 std::optional<std::uint32_t> odd_one(const Hang& hang) {
   if (hang.culprit != ev::kNoId) return hang.culprit;
   if (!hang.difference || hang.ranks.size() < 3) return std::nullopt;
@@ -140,7 +140,7 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
       : is_over(*culprit) || culprit->how == RankState::How::stopped
           ? culprit->doing
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
-  // What it did last before it was killed or its connection ended has not arrived: it may have been in it.
+  // Its last events before it was killed or disconnected are lost: it may have entered.
   const bool lost =
       cut_off || (culprit->how == RankState::How::gone && !culprit->said_end && waiting.failed_ns != 0 &&
                   waiting.failed_ns - culprit->last_event_ns < kLongNs);
@@ -196,7 +196,7 @@ void add_absent(const store::Store& store, Watched watched, Hang& out) {
   if (watched == Watched::recorded) return;
   const std::uint32_t world = store.has_tables() ? store.tables().world : 0;
   std::vector<std::uint32_t> absent;
-  // In order of ranks, as the store's rows are.
+  // Both are in order of ranks.
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     if (!std::ranges::binary_search(out.ranks, rank, {}, &RankState::rank)) absent.push_back(rank);
   }
@@ -206,8 +206,8 @@ void add_absent(const store::Store& store, Watched watched, Hang& out) {
 
 void add_stops(Hang& out) {
   for (const store::Silence& stop : out.stops) {
-    if (stop.lasts()) continue;  // said before
-    // A silence may end with another process, or be of the network.
+    if (stop.lasts()) continue;  // already stated
+    // A silence may be due to the network, or end with another process.
     out.text +=
         fmt::format(" Rank {} {} from {} to {} ({}){}.", stop.rank,
                     stop.process_frozen ? "was frozen" : "sent nothing", store::seconds_text(stop.begin_ns),

@@ -9,7 +9,7 @@
 namespace shardscope::analysis {
 namespace {
 
-/// Whether `rank` has begun the collective `issue` of another one, and not a different one at its place.
+/// Whether `rank` has begun the collective `issue` of another rank, not a different one at its position.
 bool has_entered(const IssuedCollectives& rank, const Issue& issue) {
   const auto at = rank.issues.find(issue.key);
   if (at == rank.issues.end()) return rank.is_past(issue.key);
@@ -51,7 +51,7 @@ std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recen
         continue;
       std::vector<std::uint32_t> absent;
       for (const std::uint32_t member : issue.members) {
-        // By rank, as the store's rows are.
+        // Sorted by rank, like the store's rows.
         const auto other = std::ranges::lower_bound(recent, member, {}, &IssuedCollectives::rank);
         if (other == recent.end() || other->rank != member || !has_entered(*other, issue))
           absent.push_back(member);
@@ -75,7 +75,7 @@ const Issue* oldest_without(const std::vector<const Issue*>& blocked, const std:
 }
 
 std::uint32_t most_missed(const std::vector<RankState>& ranks) {
-  std::map<std::uint32_t, std::uint32_t> missed;  // by how many
+  std::map<std::uint32_t, std::uint32_t> missed;  // number of ranks that wait for it
   for (const RankState& one : ranks) {
     for (const std::uint32_t rank : one.waits_for) ++missed[rank];
   }
