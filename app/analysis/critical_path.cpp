@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "app/analysis/path_stretches.h"
@@ -185,6 +186,7 @@ DelayAttribution blame(std::span<const RankActivity> ranks) {
   const Arrivals arrivals = arrivals_of(ranks);
   std::map<std::uint32_t, Lateness> late;                                 // by index in `ranks`
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> pairs;  // by waiter and late rank
+  std::unordered_set<std::uint64_t> waited_in;  // instances of collectives; each has one last rank
   for (std::uint32_t index = 0; index < ranks.size(); ++index) {
     const RankActivity& rank = ranks[index];
     const IntervalSet exposed = rank.comm.subtract(rank.compute);
@@ -222,7 +224,7 @@ DelayAttribution blame(std::span<const RankActivity> ranks) {
       if (ns <= 0) continue;
       Lateness& of = late[arrival.last];
       of.others_waited_ns += ns;
-      ++of.collectives;
+      if (waited_in.insert(one->instance).second) ++of.collectives;
       pairs[{rank.rank, ranks[arrival.last].rank}] += ns;
     }
   }

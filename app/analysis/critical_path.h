@@ -67,7 +67,7 @@ struct Exposure {
 struct Lateness {
   std::uint32_t rank = 0;
   std::int64_t others_waited_ns = 0;  ///< exposed, summed over the other ranks
-  std::uint32_t collectives = 0;      ///< waits above kLate: per collective and waiter
+  std::uint32_t collectives = 0;      ///< in which a rank waited above kLate for it
 };
 /// Exposed time for which one rank waited for another that entered last.
 struct WaitedFor {

@@ -89,7 +89,7 @@ struct RankSummary {
   /// Parts of time.exposed_comm_ns: until the last rank had entered, and transfer (critical_path.h).
   std::int64_t waiting_ns = 0, moving_ns = 0;
   std::int64_t others_waited_ns = 0;  ///< exposed waits for this rank, summed over the others
-  std::uint64_t entered_last = 0;     ///< waits of other ranks for it, one per collective and waiting rank
+  std::uint64_t entered_last = 0;     ///< collectives in which another rank waited for it
   TimePartition time;  ///< over measured steps with known computation; over all if it is known in none
   std::uint32_t time_steps = 0;               ///< steps in which it is known
   std::uint32_t whole_steps = 0;              ///< measured steps that lack no event up to detail `modules`

@@ -95,6 +95,16 @@ TEST(DelayAttribution, WaitingIsTheLateRanksAndTheRestMovesBytes) {
   EXPECT_EQ(out.late[0].collectives, 1U);
 }
 
+TEST(DelayAttribution, ACollectiveInWhichTwoRanksWaitIsCountedOnce) {
+  std::vector<RankActivity> ranks = late_rank();
+  ranks.push_back(ranks[0]);
+  ranks.back().rank = 2;
+  const DelayAttribution out = blame(ranks);
+  ASSERT_EQ(out.late.size(), 1U);
+  EXPECT_EQ(out.late[0].others_waited_ns, 800'000);
+  EXPECT_EQ(out.late[0].collectives, 1U);
+}
+
 TEST(DelayAttribution, AnEntryThatWasNotRecordedIsTheLastBegin) {
   std::vector<RankActivity> ranks = late_rank();
   for (RankActivity& rank : ranks) rank.collectives[0].entered_ns = 0;
