@@ -1,4 +1,4 @@
-// How ranks find each other before they share memory: one small blocking exchange.
+// The exchange through which ranks find each other before they share memory: small and blocking.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
-  /// all[k*mine.size() ...) = mine of rank k. Every rank gives the same size.
+  /// all[k*mine.size() ...) = mine of rank k. Every rank passes the same size.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace shardscope::comm {
 namespace {
 
-/// The number comes from another rank's memory and is only shown: no value of it may fail.
+/// The number comes from another rank's memory and is only shown: every value must be accepted.
 const char* name_of_type(std::uint32_t type) noexcept {
   switch (static_cast<kernels::DType>(type)) {
     case kernels::DType::f32:
@@ -30,7 +30,7 @@ void mix(std::uint64_t& hash, std::uint64_t value) noexcept {  // splitmix64's f
 
 }  // namespace
 
-/// Taken for every collective: one pass over the parts, no allocation.
+/// Computed for every collective: one pass over the parts, no allocation.
 Signature signature_of(const Collective& collective, std::uint64_t calls) noexcept {
   Signature s;
   s.op = static_cast<std::uint32_t>(collective.op);
@@ -38,16 +38,18 @@ Signature signature_of(const Collective& collective, std::uint64_t calls) noexce
   s.parts = static_cast<std::uint32_t>(collective.parts.size());
   s.group = collective.group;
   s.sequence = collective.sequence;
-  // Bits, not values: a factor that differs in the last place would make sums differ.
+  // Bits, not values: a factor that differs in the last place changes the sums.
   s.factor_bits = std::bit_cast<std::uint32_t>(collective.factor);
-  // Of this communicator: ranks that are one collective apart differ here even where two in a row are alike.
+  // Count of this communicator: ranks that are one collective apart differ here even if successive
+  // collectives are equal.
   s.calls = calls;
   s.elems = collective.elems;
   for (const Part& part : collective.parts) {
-    // Addresses are left out: each rank has its own. The order of parts counts.
+    // Addresses are left out: each rank has its own. The order of parts is compared.
     mix(s.shape_hash, static_cast<std::uint64_t>(part.elems));
     mix(s.shape_hash, static_cast<std::uint64_t>(part.extent));
-    // The parameter tells parts of one shape apart: gathering another one of equal size would otherwise pass.
+    // The parameter distinguishes parts of equal shape: gathering another one of equal size would otherwise
+    // pass.
     mix(s.shape_hash, std::uint64_t{part.param} << 32 | part.root);
   }
   return s;
@@ -74,7 +76,7 @@ std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a,
   std::string text = "the ranks issued different collectives on communicator '" + communicator + "': rank " +
                      std::to_string(rank_a) + " " + describe(a) + ", rank " + std::to_string(rank_b) + " " +
                      describe(b);
-  // Both descriptions above would read alike: only the hash, the type or the factor tells them apart.
+  // Both descriptions above are equal: only the hash, the type or the factor differs.
   if (a.elems == b.elems && a.parts == b.parts && a.op == b.op && a.calls == b.calls) {
     text += ", with other part sizes, roots, types, factors or parameters";
   }

@@ -1,5 +1,5 @@
-// One collective as the worker thread runs it, and what the ranks compare before they touch each other's
-// memory.
+// One collective as the worker thread runs it, and the signature that ranks compare before they access each
+// other's memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace shardscope::comm {
 
-/// One parameter's share of a collective. `source` is what the peers read.
+/// One parameter's share of a collective. The peers read `source`.
 ///   all_gather      source shard[extent]; target full[world*extent]
 ///   reduce_scatter  source full[elems]; target out[extent]
 ///   reduce          source in[elems]; target out[elems], used on `root`
@@ -39,8 +39,8 @@ struct Collective {
   std::vector<Part> parts;
 };
 
-/// What every rank must agree on, 48 bytes, compared at entry. A rank that ran another module, or
-/// gathered other parameters, differs here, and both sides are named instead of a hang or a wrong sum.
+/// The properties that must be equal on all ranks, 48 bytes, compared at entry. If a rank ran another module
+/// or gathered other parameters, the error names both sides, instead of a hang or a wrong sum.
 struct Signature {
   std::uint32_t op = 0;
   std::uint32_t type = 0;
@@ -60,7 +60,7 @@ static_assert(sizeof(Signature) == 48);
 [[nodiscard]] std::string describe(const Signature& signature);
 using instrumentation::name_of;
 
-/// What the ranks see when they disagree; the same text on every rank.
+/// The error message if the ranks disagree; the same text on every rank.
 [[nodiscard]] std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a,
                                         const Signature& a, std::uint32_t rank_b, const Signature& b);
 [[nodiscard]] std::string host_mismatch_text(const std::string& communicator, std::uint32_t rank_a,

@@ -1,11 +1,11 @@
-// Collectives over one group of ranks: asynchronous, ordered on the stream they are given, one
-// communicator per stream that uses it (all-gather and reduce never share one). Every wait is bounded; a
-// rank that failed makes the others fail within the time-out instead of hanging.
+// Collectives over one group of ranks: asynchronous, ordered on the given stream, one communicator per stream
+// that uses it (all-gather and reduce never share one). Every wait is bounded; a rank that failed makes the
+// others fail within the time-out instead of hanging.
 //
 // [Note: in place]
-// A coalesced gather or reduce is a list of parts, one per parameter, each read and written where it
-// lies (NCCL group calls, direct reads of the peers' shared memory, MPI calls in turn). Nothing is
-// packed. Memory must come from Device::memory().
+// A coalesced gather or reduce is a list of parts, one per parameter, each read and written in place (NCCL
+// group calls, direct reads of the peers' shared memory, successive MPI calls). Nothing is packed. Memory
+// must come from Device::memory().
 #pragma once
 
 #include <cstddef>
@@ -62,7 +62,7 @@ struct AllReducePart {
   std::uint32_t param = instrumentation::kNoId;  ///< for the event; kNoId for ranges of several parameters
 };
 
-/// How the collective is named in events.
+/// Fields of the collective's events.
 struct CollectiveLabel {
   std::uint32_t group_id = instrumentation::kNoId;  ///< GatherId or BucketId that caused it
   std::int64_t packing = 1;  ///< elements in one unit of the type: 2 for int4 values in bytes
@@ -75,8 +75,8 @@ class Communicator {
   [[nodiscard]] virtual std::uint32_t world() const noexcept = 0;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "shared memory", "MPI", "NCCL"
 
-  // Each emits collective_submitted at the call and collective_begin / _end as the stream gets there,
-  // with the elements and bytes of metrics.md 2.3. `factor` scales the sum (1/world for a mean).
+  // Each emits collective_submitted at the call and collective_begin / _end when the stream reaches it, with
+  // the elements and bytes of metrics.md 2.3. `factor` scales the sum (1/world for a mean).
   virtual void all_gather(std::span<const GatherPart> parts, kernels::DType type, device::Stream& stream,
                           CollectiveLabel label) = 0;
   virtual void reduce_scatter(std::span<const ReduceScatterPart> parts, kernels::DType type, float factor,
@@ -95,12 +95,11 @@ class Communicator {
   virtual void barrier_host() = 0;
 };
 
-/// The ranks of a communicator. The groups that the ranks of a world give in one call are equal or have no
-/// member in common.
+/// The ranks of a communicator. The groups that the ranks of a world pass in one call are equal or disjoint.
 struct Group {
-  std::vector<std::uint32_t> members;  ///< world ranks, ascending; ranks of the communicator count along them
+  std::vector<std::uint32_t> members;  ///< world ranks, ascending; rank i of the communicator is members[i]
   instrumentation::CollectiveScope scope = instrumentation::CollectiveScope::world;
-  std::uint32_t id = 0;  ///< of scope `group`: as the run's tables describe it
+  std::uint32_t id = 0;  ///< for scope `group`: its id in the run's tables
 };
 
 }  // namespace shardscope::comm

@@ -1,6 +1,5 @@
-// What all transports share: checks on the host thread, splitting into collectives of at most kMaxParts
-// parts, numbering, events, and the emulated link. A wrong argument is refused here, before any rank waits
-// for another.
+// Shared by all transports: checks on the host thread, splitting into collectives of at most kMaxParts parts,
+// numbering, events, and the emulated link. A wrong argument throws here, before any rank waits for another.
 #include "runtime/comm/communicator_core.h"
 
 #include <time.h>
@@ -34,7 +33,7 @@ std::int64_t monotonic_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Absolute, so that an interrupted sleep does not begin anew.
+/// Absolute, so that an interrupted sleep does not restart.
 void sleep_until(std::int64_t ns) {
   const timespec until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
@@ -50,7 +49,7 @@ bool overlaps(const void* a, std::size_t a_bytes, const void* b, std::size_t b_b
 
 }  // namespace
 
-/// A collective with the parameter of each part, before its number is given.
+/// A collective with the parameter of each part, before it is numbered.
 struct CommunicatorCore::Draft {
   Collective collective;
   struct PartEvent {
@@ -77,7 +76,7 @@ struct CommunicatorCore::Draft {
   }
 };
 
-/// A collective on its way through a stream; gone when it has run or when the stream dropped it.
+/// A collective queued on a stream; destroyed when it has run or when the stream dropped it.
 struct CommunicatorCore::Job {
   CommunicatorCore& core;
   Collective collective;
@@ -110,8 +109,8 @@ CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank,
       sequence_(sequence),
       exceptions_at_start_(std::uncaught_exceptions()) {}
 
-/// Waits for jobs on the streams, which refer to this object. When an exception destroys it they could wait
-/// for peers that never come, so those are released first.
+/// Waits for jobs on the streams, which refer to this object. If an exception destroys it, jobs could wait
+/// for peers that never arrive, so these waits are ended first.
 CommunicatorCore::~CommunicatorCore() {
   // More exceptions in flight than when this was made: the destructor runs in the unwinding of a stack.
   if (std::uncaught_exceptions() > exceptions_at_start_) transport_->abandon();
@@ -126,7 +125,8 @@ std::string CommunicatorCore::describe() const { return transport_->describe(); 
 template <typename Item, typename Add>
 void CommunicatorCore::submit_all(CollectiveOp op, kernels::DType type, float factor, CollectiveLabel label,
                                   std::span<const Item> parts, device::Stream& stream, Add add) {
-  // Ranks with lists of one length cut alike. Other lengths make other signatures, which the entry compares.
+  // Ranks with lists of equal length split them equally. Different lengths give different signatures,
+  // compared at entry.
   while (!parts.empty()) {
     const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
     Draft draft(op, type, factor, label, now.size());
@@ -136,7 +136,7 @@ void CommunicatorCore::submit_all(CollectiveOp op, kernels::DType type, float fa
   }
 }
 
-/// Only the shard has to lie in memory that peers can read; `full` is written by this rank alone.
+/// Only the shard has to be in memory that peers can read; only this rank writes `full`.
 void CommunicatorCore::all_gather(std::span<const GatherPart> parts, kernels::DType type,
                                   device::Stream& stream, CollectiveLabel label) {
   submit_all(
@@ -144,8 +144,8 @@ void CommunicatorCore::all_gather(std::span<const GatherPart> parts, kernels::DT
         if (part.shard_elems < 0) refuse(draft.collective.op, "shard_elems is negative");
         const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * kernels::size_of(type);
         auto* own = static_cast<std::byte*>(part.full) + rank_ * shard_bytes;
-        // Its own row is the one place where the shard may lie: peers read it there, and nothing is written
-        // to it.
+        // The shard may overlap `full` only as its own row: peers read it there, and nothing is written to
+        // it.
         if (part.shard != own && overlaps(part.shard, shard_bytes, part.full, world_ * shard_bytes)) {
           refuse(draft.collective.op, "the shard lies inside the result but not at this rank's place");
         }
@@ -185,7 +185,7 @@ void CommunicatorCore::reduce_scatter(std::span<const ReduceScatterPart> parts, 
       });
 }
 
-/// One owner: `root` gets the sum, the other ranks only provide their input.
+/// One owner: `root` receives the sum, the other ranks only provide their input.
 void CommunicatorCore::reduce(std::span<const ReducePart> parts, kernels::DType type, float factor,
                               device::Stream& stream, CollectiveLabel label) {
   submit_all(CollectiveOp::reduce, type, factor, label, parts, stream,
@@ -239,8 +239,8 @@ void CommunicatorCore::all_to_all(std::span<const AllToAllPart> parts, kernels::
 }
 
 void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream& stream) {
-  // Transports keep state of the collective in progress (notes, counters): one at a time, in one order on all
-  // ranks. Work of one stream runs in order; work of two does not.
+  // Transports keep state of the collective in progress (notes, counters): one at a time, in the same order
+  // on all ranks, which only a single stream ensures.
   if (stream_ == nullptr) stream_ = &stream;
   if (stream_ == &stream) return;
   refuse(op, "communicator '" + name_ +
@@ -251,11 +251,11 @@ void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream
 void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   Collective& c = draft.collective;
   refuse_other_stream(c.op, stream);
-  // One counter for all communicators of a rank. Ranks submit in the same order, so a number means the same
-  // everywhere.
+  // One counter for all communicators of a rank. Ranks submit in the same order, so numbers agree on all
+  // ranks.
   c.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
-  // The group's id goes into the number: collectives of the group and of the world would otherwise have the
-  // same numbers on a rank.
+  // The number includes the group's id: collectives of the group and of the world would otherwise have equal
+  // numbers on a rank.
   const bool described = scope_ == instrumentation::CollectiveScope::group;
   if (described) c.sequence = instrumentation::group_sequence(group_id_, c.sequence);
   c.lane = stream.id();
@@ -280,7 +280,8 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   }
   const std::uint32_t code = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_,
                                                               described ? group_id_ : world_);
-  // begin and end are stamped by the stream around the work, `submitted` above by the host thread.
+  // The stream takes the timestamps of begin and end around the work, the host thread that of `submitted`
+  // above.
   Event event = instrumentation::make<EventKind::collective_begin>(c.lane, {.op = c.op,
                                                                             .sequence = c.sequence,
                                                                             .group = c.group,
@@ -289,7 +290,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
                                                                             .bytes = c.bytes});
   stream.emit(event);
   event.kind = EventKind::collective_end;
-  // shared_ptr because std::function asks for something that can be copied.
+  // shared_ptr because std::function requires a copyable callable.
   stream.run([job = std::make_shared<Job>(*this, std::move(c))](const kernels::Exec& exec) {
     job->core.run(job->collective, exec);
   });
@@ -297,7 +298,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
 }
 
 void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
-  // CUDA: run() is called on the host thread within submit(), and its failures leave through submit().
+  // CUDA: run() is called on the host thread within submit(), which passes on its exceptions.
   if (transport_->asynchronous()) {
     transport_->check_failure();
     if (compare_) compare_signatures(c);
@@ -305,8 +306,8 @@ void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
     return;
   }
   transport_->enter(c);
-  // All ranks have come: the link's time and collective_entered begin here, waiting for late ranks is not in
-  // them.
+  // All ranks have arrived: the link's time and collective_entered begin here, without the wait for late
+  // ranks.
   const std::int64_t entered_ns = monotonic_ns();
   instrumentation::emit<EventKind::collective_entered>(
       c.lane, {.op = c.op, .sequence = c.sequence, .group = c.group});
@@ -322,20 +323,20 @@ void CommunicatorCore::compare_signatures(const Collective& c) {
   transport_->host_all_gather("enable_sanity_checks", std::as_bytes(std::span(&mine, 1)),
                               std::as_writable_bytes(std::span(all)));
   for (std::uint32_t r = 1; r < world_; ++r) {
-    // Every rank compares with rank 0, so all refuse with the same text or none does.
+    // Every rank compares with rank 0, so all throw the same text or none does.
     if (!same(all[0], all[r])) refuse(c.op, mismatch_text(name_, 0, all[0], r, all[r]));
   }
 }
 
 /// Ends no earlier than a link of `gbps` would: latency + S * bus factor * 8 / gbps after all ranks entered
-/// (metrics.md 2.3). What the real transfer took is part of that time, not added to it.
+/// (metrics.md 2.3). The real transfer is part of that time, not added to it.
 void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const {
   if (link_.gbps <= 0 && link_.latency_us <= 0) return;
   double ns = link_.latency_us * 1e3;
-  // Bits per 10^9 bits per second are nanoseconds.
+  // Bits / (10^9 bits per second) = nanoseconds.
   if (link_.gbps > 0)
     ns += static_cast<double>(c.bytes) * instrumentation::bus_factor(c.op, world_) * 8 / link_.gbps;
-  // Counted from the entry, and ranks enter together: they are held until nearly the same time.
+  // Counted from the entry, at which ranks meet: all are delayed until nearly the same time.
   const std::int64_t until = entered_ns + static_cast<std::int64_t>(ns);
   constexpr std::int64_t kSlice = 50'000'000;  // a failed rank is noticed while a slow link is emulated
   for (std::int64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {

@@ -1,5 +1,5 @@
-// The communicator whatever moves its bytes: checks arguments, numbers collectives, emits their events,
-// queues them on the stream and holds them for the emulated link.
+// The communicator, independent of the transport: checks arguments, numbers collectives, emits their events,
+// queues them on the stream and delays them for the emulated link.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,16 @@ namespace shardscope::comm {
 
 class CommunicatorCore final : public Communicator {
  public:
-  /// `sequence` numbers the collectives of the rank across its communicators; every rank submits in the
-  /// same program order, so a number means the same collective on all of them. It outlives this object.
-  /// `world_rank` is a member of `group`; `link` is the one among its members. With `compare` the ranks
-  /// exchange the signature of each collective before the transport gets it, which makes the host wait for
-  /// the last of them.
+  /// `sequence` numbers the collectives of the rank across its communicators; every rank submits in the same
+  /// program order, so a number means the same collective on all of them. It must outlive this object.
+  /// `world_rank` is a member of `group`; `link` connects its members. With `compare` the ranks exchange the
+  /// signature of each collective before the transport starts, which makes the host wait for the last rank.
   CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
                    std::unique_ptr<Transport> transport, base::EmulatedLink link,
                    std::atomic<std::uint32_t>& sequence, bool compare = false);
 
-  /// Waits for its collectives that are still queued. When an exception ends the rank it first notifies the
-  /// others, since collectives half way would otherwise wait for a rank that never comes.
+  /// Waits for its queued collectives. When an exception ends the rank it first notifies the others, since
+  /// their unfinished collectives would otherwise wait for a rank that never arrives.
   ~CommunicatorCore() override;
   CommunicatorCore(const CommunicatorCore&) = delete;
   CommunicatorCore& operator=(const CommunicatorCore&) = delete;
@@ -70,7 +69,7 @@ class CommunicatorCore final : public Communicator {
   const std::uint32_t rank_;   ///< within the group
   const std::uint32_t world_;  ///< ranks of the group
   const instrumentation::CollectiveScope scope_;
-  const std::uint32_t group_id_;  ///< meaningless but for scope `group`
+  const std::uint32_t group_id_;  ///< used for scope `group` only
   const std::string name_;
   const std::unique_ptr<Transport> transport_;
   const base::EmulatedLink link_;

@@ -9,8 +9,7 @@
 
 namespace shardscope::comm {
 
-/// Takes the link and the switch for checks of `whole` as they are now; later changes there are not seen
-/// here.
+/// Copies the link and the sanity-check switch of `whole`; later changes there have no effect here.
 GroupWorld::GroupWorld(World& whole, std::vector<std::uint32_t> members, std::uint32_t ranks_per_node,
                        std::uint32_t id)
     : World(whole.link_),
@@ -28,7 +27,7 @@ GroupWorld::GroupWorld(World& whole, std::vector<std::uint32_t> members, std::ui
   set_sanity_checks(whole.sanity_checks_);
 }
 
-/// Ranks as this world counts them, and the scope under which the run's tables describe the group.
+/// Ranks in this world's numbering, and the group's scope and id in the run's tables.
 Group GroupWorld::all_ranks() const {
   Group all = World::all_ranks();
   all.scope = instrumentation::CollectiveScope::group;

@@ -1,5 +1,5 @@
-// Some ranks of a world as a world of their own, in which they count from 0: what trains one copy of a model
-// needs to know of no other rank.
+// A subset of a world's ranks as a world, numbered from 0: code that trains one copy of a model sees no other
+// rank.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace shardscope::comm {
 
 class GroupWorld final : public World {
  public:
-  /// `members` are ranks of `whole`, ascending, this one among them; `ranks_per_node` as the members count
-  /// them. Collectives among all of them have scope `group`, with `id` as the run's tables describe it. What
-  /// is collective over this world is so over `whole`: each of its ranks makes the same calls, in a group of
-  /// its own. `whole` outlives this. Throws BackendError on a bad group.
+  /// `members` are ranks of `whole`, ascending, this one included; `ranks_per_node` counts members only.
+  /// Collectives among all of them have scope `group`, with `id` as in the run's tables. Calls collective
+  /// over this world are collective over `whole`: all its ranks make the same calls, each in its own group.
+  /// `whole` must outlive this. Throws BackendError on a bad group.
   GroupWorld(World& whole, std::vector<std::uint32_t> members, std::uint32_t ranks_per_node,
              std::uint32_t id);
 
@@ -26,7 +26,7 @@ class GroupWorld final : public World {
   }
   [[nodiscard]] std::uint32_t ranks_per_node() const noexcept override { return ranks_per_node_; }
   [[nodiscard]] device::SharedRegion* region() override { return whole_.region(); }
-  /// To every rank of the whole world: the copies go on together or not at all.
+  /// To every rank of the whole world: if one copy fails, all stop.
   void fail(const std::string& message) noexcept override { whole_.fail(message); }
   [[nodiscard]] std::string first_failure() const override { return whole_.first_failure(); }
 

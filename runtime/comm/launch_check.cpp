@@ -6,7 +6,7 @@
 namespace shardscope::comm {
 namespace {
 
-/// 0 where it is not set or is no number.
+/// 0 if it is not set or is no number.
 std::uint32_t number(const Environment& environment, const char* name) {
   const char* const text = environment(name);
   if (text == nullptr) return 0;
@@ -35,9 +35,10 @@ std::optional<std::string> unmet_launch(const Environment& environment, std::uin
         "it is another MPI's than the one that zero_train is built with: use Open MPI's own mpirun, or "
         "build with the MPI that is here");
   }
-  // In an allocation without srun SLURM_NTASKS speaks of what may be started, not of this process.
+  // In an allocation without srun SLURM_NTASKS is the number of tasks that may be started, not that of this
+  // process.
   if (!by_mpi && environment("SLURM_STEP_ID") != nullptr) {
-    // The step's own count first; one task in the step is what was asked for.
+    // The step's own count first; a step of one task is not an error.
     for (const char* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
       const std::uint32_t ranks = number(environment, name);
       if (ranks == 0) continue;

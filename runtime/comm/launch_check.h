@@ -1,5 +1,5 @@
-// A launcher that meant several ranks, and ranks that did not find one another (docs/zero.md P2): each
-// would train a whole model of its own and say nothing.
+// Detects a launch of several ranks that did not find one another (docs/zero.md P2): each would silently
+// train a whole model of its own.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,19 @@
 
 namespace shardscope::comm {
 
-/// The environment as std::getenv gives it; null where a variable is not set.
+/// The environment, as by std::getenv; null for a variable that is not set.
 using Environment = std::function<const char*(const char*)>;
 
-/// What a launcher says of this process that the process does not find.
+/// The launcher's environment contradicts the ranks that this process finds.
 class LaunchError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What to tell the user when the environment names more ranks than the group that was found has, which is
-/// one: the launcher, its variable and value, and what to do. Empty when all is well. Read are the variables
-/// of mpirun (Open MPI, PMI, MVAPICH), of srun inside a step (SLURM_STEP_ID) where no MPI launcher stands
-/// between, and WORLD_SIZE, of torchrun and deepspeed. Source: DeepSpeed's zero.Init raises on WORLD_SIZE
-/// alone.
+/// Error message if the environment names more ranks than were found, which is one: the launcher, its
+/// variable and value, and what to do. nullopt if there is no contradiction. Reads the variables of mpirun
+/// (Open MPI, PMI, MVAPICH), of srun inside a step (SLURM_STEP_ID) if there is no MPI launcher, and
+/// WORLD_SIZE of torchrun and deepspeed. Source: DeepSpeed's zero.Init raises on WORLD_SIZE only.
 [[nodiscard]] std::optional<std::string> unmet_launch(const Environment& environment, std::uint32_t found);
 
 }  // namespace shardscope::comm

@@ -17,8 +17,8 @@
 namespace shardscope::comm {
 namespace {
 
-/// Looks at this rank's group only. A rank that throws here leaves the others in compare_groups(), which they
-/// leave by its notice of failure or by the time-out.
+/// Checks this rank's group only. If a rank throws here, the wait of the others in compare_groups() ends by
+/// its notice of failure or by the time-out.
 void check_group(const std::string& name, const Group& group, std::uint32_t rank, std::uint32_t size) {
   const std::vector<std::uint32_t>& members = group.members;
   std::string problem;
@@ -34,7 +34,7 @@ void check_group(const std::string& name, const Group& group, std::uint32_t rank
   throw BackendError("make_communicator", 0, "'" + name + "': " + problem, "rank " + std::to_string(rank));
 }
 
-/// The members must mean the same communicator: its name and its ranks.
+/// All members must pass the same name and ranks.
 void compare_groups(const std::string& name, const Group& group, Transport& transport) {
   std::uint64_t mine = 14695981039346656037ULL;  // FNV-1a over the members
   for (const std::uint32_t member : group.members) mine = (mine ^ member) * 1099511628211ULL;
@@ -76,8 +76,8 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name) 
   return make_communicator(name, all_ranks());
 }
 
-/// Collective in two places: make_transport() and compare_groups(). What is checked after them is alike on
-/// the members, so it throws on all of them or on none.
+/// Collective in two places: make_transport() and compare_groups(). Later checks depend on values equal on
+/// all members, so they throw on all or none.
 std::unique_ptr<Communicator> World::make_communicator(const std::string& name, const Group& group) {
   check_group(name, group, rank(), size());
   // The host's own transport, also under a device: the groups are compared over it, and an adapter keeps it
@@ -104,14 +104,13 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name, 
 
 std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options) {
   using enum WorldOptions::Transport;
-  // Alone, without MPI. The rank has a region of shared memory all the same.
+  // A single rank, without MPI, but with a region of shared memory.
   if (!launched_by_mpi() && options.transport != mpi) {
     check_launch(1);
     SoloBootstrap solo;
     return make_process_world(solo, options);
   }
-  // The decisions below depend on values that are equal on all ranks: sizes of the session and `options`,
-  // which the caller gives alike.
+  // The decisions below depend on values that are equal on all ranks: sizes of the session and `options`.
   MpiSession& session = MpiSession::instance(argc, argv);
   check_launch(session.size());
   const bool one_node = session.ranks_per_node() == session.size();
@@ -127,7 +126,7 @@ std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& o
                        "comm");
   }
   try {
-    // Needed until the world is made; afterwards ranks speak through shared memory.
+    // Needed until the world is made; afterwards ranks communicate through shared memory.
     MpiBootstrap bootstrap(session.rank(), session.size());
     std::unique_ptr<ShmWorld> world = make_process_world(bootstrap, options);
     world->set_after_failure([&session](bool all_left) {
@@ -136,7 +135,7 @@ std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& o
     });
     return world;
   } catch (const BackendError& error) {
-    // Thrown on every rank or on none, so all come to the same transport.
+    // Thrown on every rank or on none, so all choose the same transport.
     if (options.transport == shared_memory) throw;
     if (session.rank() == 0)
       std::fprintf(stderr, "shardscope: %s; using MPI, which is slower\n", error.what());

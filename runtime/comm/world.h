@@ -1,4 +1,4 @@
-// The ranks of a run: bootstrap by MPI, the node's shared memory, and failure that spreads. No MPI type
+// The ranks of a run: bootstrap by MPI, the node's shared memory, and propagation of failures. No MPI type
 // appears here.
 #pragma once
 
@@ -26,11 +26,11 @@ struct WorldOptions {
 class World {
  public:
   virtual ~World() = default;
-  /// The emulated link of communicators made from now on: a configuration is read against the world's size,
-  /// so the link may be known only after the world.
+  /// The emulated link of communicators made from now on. Set after construction because reading the
+  /// configuration needs the world's size.
   void set_link(const base::EmulatedLink& link) noexcept { link_ = link; }
-  /// Communicators made from now on compare every collective between the ranks, those too whose transport
-  /// leaves that out because it would make the host wait (zero_optimization.enable_sanity_checks).
+  /// Communicators made from now on compare every collective between the ranks, even if their transport omits
+  /// that because it makes the host wait (zero_optimization.enable_sanity_checks).
   void set_sanity_checks(bool on) noexcept { sanity_checks_ = on; }
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
@@ -40,31 +40,30 @@ class World {
   /// From now on ranks [k*n, (k+1)*n) count as one node, whatever machine they are on: hierarchical schemes
   /// can be run on one machine. Throws BackendError when the world is not a multiple of n.
   void set_ranks_per_node(std::uint32_t n);
-  /// As set, or as the launcher placed them.
+  /// As set, or as the launcher placed the ranks.
   [[nodiscard]] std::uint32_t node_size() const noexcept {
     return node_size_ > 0 ? node_size_ : ranks_per_node();
   }
   /// A communicator of all ranks with its own ordering. Collective: every rank calls it in the same order.
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name);
-  /// A communicator of the ranks of `group`, this one among them. Collective over the world: every rank calls
-  /// it, in the same order, with the group it belongs to. Throws BackendError on a bad group, and when
-  /// members of a group mean different ones.
+  /// A communicator of the ranks of `group`, which contains this one. Collective over the world: every rank
+  /// calls it, in the same order, with the group it belongs to. Throws BackendError on a bad group, and if
+  /// its members pass different groups.
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name, const Group& group);
-  /// From now on the transport of every communicator is what `adapt` makes of the host's (a device brings its
-  /// own: comm/cuda/attach.h).
+  /// From now on `adapt` creates the transport of every communicator from the host's (comm/cuda/attach.h).
   using Adapter = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport> host,
                                                            const std::string& name, const Group& group)>;
   void set_adapter(Adapter adapt) { adapt_ = std::move(adapt); }
-  /// Tells every rank that this one failed; their waits throw BackendError carrying this message. The
-  /// first failure stands. Communicators and worlds that an exception destroys notify the others by
-  /// themselves; main then calls this in its handler to give the reason.
+  /// Tells every rank that this one failed; their waits throw BackendError carrying this message. Only the
+  /// first failure is kept. Communicators and worlds destroyed by an exception notify the others themselves;
+  /// main then calls this in its handler to send the reason.
   virtual void fail(const std::string& message) noexcept = 0;
   /// Message of the first rank that failed; empty if none did.
   [[nodiscard]] virtual std::string first_failure() const = 0;
 
  protected:
   explicit World(const base::EmulatedLink& link) noexcept : link_(link) {}
-  /// What make_communicator makes where no group is named.
+  /// The group of make_communicator() without one.
   [[nodiscard]] virtual Group all_ranks() const;
   /// The transport of `group`, which has been checked. Collective over the world.
   [[nodiscard]] virtual std::unique_ptr<Transport> make_transport(const std::string& name,
@@ -75,15 +74,15 @@ class World {
   base::EmulatedLink link_;
   bool sanity_checks_ = false;
   std::uint32_t node_size_ = 0;             ///< 0: not set
-  Adapter adapt_;                           ///< none: the host's transports themselves
+  Adapter adapt_;                           ///< none: the host's transports are used
   std::atomic<std::uint32_t> sequence_{0};  ///< of collectives, across communicators
 };
 
-/// Initialises MPI (thread level MULTIPLE) once per process. Throws BackendError, and LaunchError where the
-/// environment speaks of more ranks than the one that is found.
+/// Initialises MPI (thread level MULTIPLE) once per process. Throws BackendError, and LaunchError if the
+/// environment names more ranks than the one found.
 [[nodiscard]] std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options);
 
-/// Several ranks as threads of one process, for tests: element r is for thread r.
+/// Several ranks as threads of one process, for tests: thread r uses element r.
 [[nodiscard]] std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size,
                                                                      const WorldOptions& options);
 

@@ -1,4 +1,4 @@
-// The communicators of ZeRO++ and MiCS beside the three that every run has: one for each group of
+// The communicators of ZeRO++ and MiCS, in addition to the three of every run: one for each group of
 // plan::ZeroGroups and stream that uses it.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace shardscope::comm {
 
 class ZeroCommunicators {
  public:
-  /// How a communicator is made: World::make_communicator, or something around it.
+  /// Creates a communicator: World::make_communicator, or a wrapper of it.
   using Make = std::function<std::unique_ptr<Communicator>(const std::string& name, const Group& group)>;
 
   /// Collective over the world; `rank` is this one's. Throws std::invalid_argument when the configuration

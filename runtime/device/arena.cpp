@@ -151,8 +151,8 @@ Buffer Arena::allocate(std::size_t bytes, MemoryTag tag, Stream& stream) {
   std::unique_lock lock(state.mutex);
   State::Pool& pool = state.pool_for(rounded, stream);
   State::Block* block = state.take(pool, rounded);
-  // The roomy segment first, then, near the limit, one that holds just this request, then again after
-  // what the cache holds idle has been given back.
+  // First a segment of regular size, then, near the limit, one for just this request, then again after
+  // trimming idle segments.
   for (int attempt = 0; block == nullptr && attempt < 4; ++attempt) {
     if (attempt == 2) {
       lock.unlock();
@@ -232,7 +232,7 @@ std::size_t Arena::trim() {
   const std::lock_guard lock(state.mutex);
   std::size_t returned = 0;
   for (const auto& [key, pool] : state.pools) {
-    // A segment that became free since its stream was waited for keeps until the next trim.
+    // A segment that became free after the wait for its stream is kept until the next trim.
     if (std::find(owners.begin(), owners.end(), pool->stream) == owners.end()) continue;
     for (auto it = pool->free_blocks.begin(); it != pool->free_blocks.end();) {
       State::Block* block = *it;

@@ -1,12 +1,12 @@
 // The caching allocator behind Arena.
 //
 // [Note: segments and blocks]
-// Memory comes from the backend in segments, each owned by one stream. A segment is divided into blocks
-// that lie end to end; a freed block joins its free neighbours at once, and an allocation takes the
-// smallest free block that holds it (lowest address among equals, which keeps the high end of a segment
-// whole) and splits off what is left. Small requests have their own segments, so that a long-lived norm
-// or scale never pins the middle of a segment that large gathers live in. Because buffers of one stream
-// come and go in host order, this alone keeps the pool a few per cent above what is used.
+// Memory comes from the backend in segments, each owned by one stream. A segment is divided into blocks that
+// are contiguous; a freed block is merged with its free neighbours at once, and an allocation takes the
+// smallest sufficient free block (lowest address among equals, which keeps the high end of a segment whole)
+// and splits off the remainder. Small requests have their own segments, so that a long-lived norm or scale
+// never pins the middle of a segment with large gathers. Because buffers of one stream are allocated and
+// freed in host order, this alone keeps the pool a few per cent above the memory in use.
 #pragma once
 
 #include <array>
@@ -57,12 +57,12 @@ struct Arena::State {
     return (bytes + unit - 1) / unit * unit;
   }
   [[nodiscard]] Pool& pool_for(std::size_t bytes, Stream& stream);
-  /// A free block of at least `bytes`, already taken out of its pool and cut to size; null if none.
+  /// A free block of at least `bytes`, removed from its pool and split to size; null if none.
   [[nodiscard]] Block* take(Pool& from, std::size_t bytes);
   void add_segment(Pool& to, void* data, std::size_t bytes);
   void give_back(Block* block);
   void account(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag) noexcept;
-  /// `used_then`: what is in use after it.
+  /// `used_then`: bytes in use afterwards.
   void emit(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
             std::size_t used_then) const noexcept;
 

@@ -5,7 +5,7 @@
 namespace shardscope::device {
 
 void Device::synchronize() {
-  // Every stream is waited for, even after one has failed; the first failure is what the caller sees.
+  // Waits for every stream, even after one has failed; rethrows the first failure.
   std::exception_ptr failure;
   for (Stream* stream : started_streams()) {
     try {

@@ -1,5 +1,5 @@
 // A device with streams, events and accounted memory, shaped so that CUDA fits without change: work is
-// asynchronous and stream-ordered, and nothing assumes that memory can be touched from the host.
+// asynchronous and stream-ordered, and no code assumes that the host can access device memory.
 //
 // [Note: stream-ordered memory]
 // A buffer belongs to the stream it was allocated on. Freeing it returns it to that stream at once, in
@@ -33,8 +33,8 @@ class Event {
   virtual void host_wait() = 0;                    ///< blocks the calling thread; rethrows a stream's failure
 };
 
-/// Completes an event from the times at which points were reached, in the order in which they were given
-/// (nanoseconds of the monotonic clock). Runs on whichever thread learns them.
+/// Completes an event from the times at which its points were reached, in the order of `points` (nanoseconds
+/// of the monotonic clock). Called on the thread that determines the times.
 using Complete = void (*)(instrumentation::Event& event, std::span<const std::int64_t> reached_ns);
 
 /// Runs work in order. All members are called from the rank's host thread.
@@ -46,12 +46,11 @@ class Stream {
   /// Later work on this stream starts after `event` as last recorded at the time of this call.
   virtual void wait(Event& event) = 0;
   virtual void record(Event& event) = 0;
-  /// Emits `event` stamped with the time at which this stream reaches this point. Dropped without cost
-  /// when its detail level is off.
+  /// Emits `event` with the time at which this stream reaches this point. Dropped without cost when its
+  /// detail level is off.
   virtual void emit(const instrumentation::Event& event) = 0;
-  /// The same, for what depends on times: `complete` gets those of `points`, timed events as last
-  /// recorded at the time of this call. Nothing waits for them: when this stream gets here it must have been
-  /// ordered behind each.
+  /// The same, for events computed from times: `complete` receives those of `points`, timed events as last
+  /// recorded at the time of this call. Does not wait for them: this stream must be ordered after each.
   virtual void emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
                           Complete complete) = 0;
   /// Blocks the host until everything queued has run; rethrows the first failure of this stream.
@@ -92,32 +91,31 @@ class Buffer {
   Stream* stream_ = nullptr;
 };
 
-/// One pool's memory (device, host, pinned), cached per stream, accounted by category. The figures are
-/// the requested sizes, rounded up to kAlignment; what the cache holds beyond is `reserved`.
+/// One pool's memory (device, host, pinned), cached per stream, accounted by category. The figures are the
+/// requested sizes, rounded up to kAlignment; `reserved` includes the cache.
 class Arena {
  public:
   static constexpr std::size_t kAlignment = 256;
   virtual ~Arena();
-  /// Throws BackendError with the breakdown by category when the pool is exhausted.
+  /// Throws BackendError with the breakdown by category if the pool is exhausted.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryTag tag, Stream& stream);
   /// Moves the accounting of a live buffer to another category (a gradient becomes a shard, ...).
   void retag(Buffer& buffer, MemoryTag tag);
   /// Accounts `bytes` of a live buffer tagged `from` under `to` from now on, for a buffer that serves two
   /// purposes. Undo it (rebook back) before the buffer is freed or retagged.
   void rebook(std::size_t bytes, MemoryTag from, MemoryTag to);
-  /// Tells what is in use as allocations of now, a category each: for listeners that were not there when it
-  /// was taken.
+  /// Emits the memory in use as allocations made now, one per category: for a publisher started after them.
   void emit_used() const noexcept;
   [[nodiscard]] std::size_t used_bytes() const noexcept;
   [[nodiscard]] std::size_t peak_bytes() const noexcept;
   [[nodiscard]] std::size_t used_bytes(instrumentation::MemoryCategory category) const noexcept;
   [[nodiscard]] std::size_t reserved_bytes() const noexcept;
   [[nodiscard]] instrumentation::MemoryPool pool() const noexcept;
-  /// Most the pool may take from the system (`reserved_bytes`); 0: no limit of its own.
+  /// Maximum that the pool may allocate from the system (`reserved_bytes`); 0: no limit of its own.
   void set_limit(std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t limit_bytes() const noexcept;
-  /// Gives every segment that holds no live buffer back to the system and returns their bytes. Waits for
-  /// the streams that own them, because their queued work may still touch freed memory.
+  /// Returns every segment without live buffers to the system; returns their bytes. Waits for the streams
+  /// that own them, because their queued work may still use freed memory.
   std::size_t trim();
   /// "param_shard 1.25 GiB, activation 310 MiB": categories in use, largest first.
   [[nodiscard]] std::string breakdown() const;
@@ -126,7 +124,7 @@ class Arena {
   friend class Buffer;
   struct State;
   explicit Arena(instrumentation::MemoryPool pool);
-  /// Null when the backend has no such piece of memory left. `bytes` is a multiple of 4096.
+  /// Null if the backend has not enough memory left. `bytes` is a multiple of 4096.
   [[nodiscard]] virtual void* raw_allocate(std::size_t bytes) = 0;
   virtual void raw_free(void* data, std::size_t bytes) noexcept = 0;
   /// Every derived destructor calls this first, while its raw_free still exists.
@@ -140,9 +138,8 @@ class Arena {
 /// "param_shard", ... as in metrics.md section 1.
 using instrumentation::name_of;
 
-/// The device a rank computes on, with its four streams. CPU: worker threads. CUDA: cudaStream_t. Beside
-/// them are two streams of host threads, whatever the device is, for model states that live outside it; they
-/// start on first use.
+/// The device a rank computes on, with its four streams. CPU: worker threads. CUDA: cudaStream_t. In addition
+/// there are two streams of host threads, on any device, for offloaded model states; they start on first use.
 class Device {
  public:
   virtual ~Device() = default;
@@ -152,9 +149,9 @@ class Device {
   [[nodiscard]] virtual Stream& copy() = 0;
   /// Arithmetic on host memory (Backend::cpu, the threads of a CPU device's compute stream).
   [[nodiscard]] virtual Stream& worker() = 0;
-  /// Storage input and output; work on it may block.
+  /// Storage I/O; work on it may block.
   [[nodiscard]] virtual Stream& nvme() = 0;
-  /// The streams that exist by now.
+  /// The streams started so far.
   [[nodiscard]] virtual std::vector<Stream*> started_streams() = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   /// One that also remembers when it was reached, for Stream::emit_timed.
@@ -165,12 +162,12 @@ class Device {
   /// dst and src may each be on the device or the host.
   virtual void copy_async(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< for the hardware table
-  /// What the time of an event that a stream emitted may be wrong by on the host's clock, at most so far;
-  /// nothing where streams have the host's own.
+  /// Maximum error so far of the timestamps of stream events on the host's clock; nullopt if streams use the
+  /// host's clock.
   [[nodiscard]] virtual std::optional<std::int64_t> stamp_residual_ns() const { return std::nullopt; }
   [[nodiscard]] virtual kernels::Backend backend() const noexcept = 0;
-  /// Bytes of the device's memory that the driver counts as taken and this runtime did not take: its context
-  /// and libraries, other processes. No value where no driver counts.
+  /// Bytes of device memory in use according to the driver, but not allocated by this runtime: its context
+  /// and libraries, other processes. nullopt if there is no driver to ask.
   [[nodiscard]] virtual std::optional<std::size_t> outside_bytes() const { return std::nullopt; }
   /// Waits for every stream that exists (end of run, pause).
   void synchronize();
@@ -182,25 +179,26 @@ class SharedRegion {
  public:
   virtual ~SharedRegion() = default;
   [[nodiscard]] virtual std::span<std::byte> bytes() const noexcept = 0;
-  virtual void discard(std::span<std::byte> pages) = 0;  ///< gives physical pages back to the system
+  virtual void discard(std::span<std::byte> pages) = 0;  ///< returns physical pages to the system
 };
 struct CpuDeviceOptions {
   SharedRegion* region = nullptr;
-  int compute_threads = 1;             ///< threads a kernel of the compute stream may use
-  std::size_t memory_limit_bytes = 0;  ///< of the device pool; 0: what the region or the system holds
+  int compute_threads = 1;  ///< threads a kernel of the compute stream may use
+  std::size_t memory_limit_bytes =
+      0;  ///< of the device pool; 0: the size of the region or of the system's memory
 };
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(SharedRegion* region);
 
 struct CudaDeviceOptions {
-  int ordinal = 0;                     ///< among the devices that CUDA_VISIBLE_DEVICES leaves
+  int ordinal = 0;                     ///< among the devices in CUDA_VISIBLE_DEVICES
   int host_threads = 1;                ///< threads a kernel of the worker stream may use
-  std::size_t memory_limit_bytes = 0;  ///< of the device pool; 0: what the device has
+  std::size_t memory_limit_bytes = 0;  ///< of the device pool; 0: the device's memory
 };
-/// CUDA devices this process may use; 0 where there is none, and in builds without CUDA.
+/// Number of CUDA devices this process may use; 0 in builds without CUDA.
 [[nodiscard]] int cuda_device_count() noexcept;
-/// Throws BackendError where there is no such device, and in builds without CUDA. Everything of the device is
-/// called from the thread that made it.
+/// Throws BackendError if there is no such device, and in builds without CUDA. The device must be used only
+/// from the thread that created it.
 [[nodiscard]] std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
 }  // namespace shardscope::device

@@ -21,8 +21,8 @@ optim::GradientNorm::Local CountedGradients::read() {
   return local;
 }
 
-/// Of the owned range, what this rank squares and checks: all of it, or at stage 0, where every rank owns
-/// everything, its part of that.
+/// The part of the owned range that this rank squares and checks: all of it, or in stage 0, where every rank
+/// owns everything, an equal part.
 plan::Range CountedGradients::range() const {
   if (ownership_.stage() > 0) return {0, ownership_.owned_elems()};
   return plan::partition_param(ownership_.owned_elems(), context_.world()).real_range(context_.rank());
@@ -37,12 +37,12 @@ optim::GradientParts CountedGradients::parts() const {
   return {advance(owned.device, counted.begin), counted.size(), {}, 0};
 }
 
-/// MiCS: each shard is on several ranks, and counts once.
+/// MiCS: each shard is on several ranks, but must be counted once.
 bool CountedGradients::counts() const {
   return ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
 }
 
-// A replica of the shard is not looked at: its elements are the same.
+// A replica of the shard is skipped: its elements are the same.
 void CountedGradients::name_not_finite(std::uint32_t step) {
   if (!counts() || !ev::enabled(ev::detail_of(ev::EventKind::gradient_not_finite))) return;
   const optim::GradientParts gradients = parts();

@@ -1,5 +1,5 @@
-// Which of its owned gradients a rank counts, so that the sum over ranks has each element once: their sum of
-// squares, whether they are finite and, where they are not, whose it is.
+// The owned gradients that a rank counts, so that the sum over ranks has each element once: their sum of
+// squares, whether they are finite and, if not, which parameter is not.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace shardscope::engine {
 
 class CountedGradients {
  public:
-  /// Everything named outlives this.
+  /// All arguments must outlive this object.
   CountedGradients(const execution::Context& context, const Gradients& gradients,
                    const plan::Ownership& ownership);
 
   /// Queues the sum of squares on the compute stream, once the owned gradients are complete there.
   void queue();
-  /// Waits for it. A copy of a shard that another rank counts has a sum of squares of 0.
+  /// Waits for it. If another rank counts this rank's copy of the shard, the sum of squares is 0.
   [[nodiscard]] optim::GradientNorm::Local read();
-  /// read() has found an element that is not finite: emits whose it is. Only then, so that a step whose
-  /// gradients are finite pays nothing for it; the host waits once for each parameter of the partition.
+  /// Emits which parameter is not finite. Call only if read() found such an element, so that it costs nothing
+  /// in other steps: the host waits once for each parameter of the partition.
   void name_not_finite(std::uint32_t step);
 
  private:

@@ -2,21 +2,21 @@
 //
 //   for i in 0 .. a-1:                                  a gate before each, where a user can pause
 //     x, y = next()                                     [B,T] int32 tokens, or [B,width] fp32 vectors; B and
-//                                                       T may be others every time, and on every rank
+//                                                       T may differ by micro-step and by rank
 //     loss[i] = forward(x, y)                           the mean over the micro-batch's own tokens; stage 3
 //                                                       gathers a module before it, frees it after
 //     backward(loss_scale / a)                          gradients join buckets, which are reduced as they
 //                                                       fill (stages 0 and 1: in the last micro-step)
-//   wait for gathers and reductions                     the compute stream; what was gathered is freed
+//   wait for gathers and reductions                     the compute stream; gathered parameters are freed
 //   measure: losses, sum of squares, finite, stop       over all ranks; the host waits
 //   if not skipped: AdamW on each sub-group             [owned_elems], on the device, the host or NVMe
-//   parameters follow                                   all-gather (1, 2), only persistent ones (3)
-//   wait for the compute stream                         the host: no step is queued before the last is done
+//   publish parameters                                  all-gather (1, 2), only persistent ones (3)
+//   wait for the compute stream                         the host: before it queues the next step
 //
-// Between two steps an evaluation may run the forward alone (evaluate): no gate of a step or micro-step, a
-// phase of its own, its losses read once at its end.
+// Between two steps an evaluation may run the forward alone (evaluate): without gates of steps or
+// micro-steps, in a phase of its own, its losses read once at the end.
 //
-// Everything else is queued: within a step the host runs ahead of the streams (HostThrottle says how far),
+// Everything else is queued: within a step the host runs ahead of the streams (limited by HostThrottle),
 // and events order them. Gradients are means: over ranks by the reduction, over micro-steps by the loss
 // scale.
 #include "runtime/engine/engine.h"
@@ -60,7 +60,7 @@ std::int64_t shard_alignment(const Context& context) {
   return plan::kShardAlignmentBytes / static_cast<std::int64_t>(context.element_bytes());
 }
 
-/// The order in which stage 3 reduces them, as in DeepSpeed.
+/// The order in which the gradients of a linear layer become ready, as in DeepSpeed.
 model::GradOrder linear_grads(const plan::ZeroConfig& zero) {
   return zero.stage == 3 && zero.memory_efficient_linear ? model::GradOrder::weight_first
                                                          : model::GradOrder::bias_first;
@@ -70,7 +70,7 @@ model::GradOrder linear_grads(const plan::ZeroConfig& zero) {
 
 class Engine::Impl {
  public:
-  // In the order of the members: each part below is given those above it, and none communicates here.
+  // In the order of the members: each uses those above it, and none communicates here.
   explicit Impl(const Context& context)
       : context_(context),
         ownership_(context.model, context.config.zero, context.world(), shard_alignment(context)),
@@ -90,8 +90,8 @@ class Engine::Impl {
         scaler_(make_scaler(context.config)),
         losses_(context.device, static_cast<std::size_t>(accumulation_steps())) {}
   ~Impl() {
-    // Nothing may run on memory that goes away now. Each stream by itself: one that failed must not keep the
-    // others from being waited for.
+    // No work may run on memory that is about to be freed. Each stream separately: if one failed, the others
+    // must still be waited for.
     for (device::Stream* stream : context_.device.started_streams()) {
       try {
         stream->synchronize();
@@ -123,7 +123,7 @@ class Engine::Impl {
 
   void resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
               const FillState& fill) {
-    // Before the states: writes after it are taken as those of a checkpoint (continue_zenflow()).
+    // Before the states: later writes count as those of a checkpoint (continue_zenflow()).
     if (progress.zenflow && context_.config.zero.zenflow) {
       optimizer_->continue_zenflow(*progress.zenflow, columns);
     }
@@ -132,7 +132,7 @@ class Engine::Impl {
     published_ = Update::replaced;
     publish();
     applied_not_finite_ = false;  // the weights are those of the checkpoint
-    // After publish(), which counts no step.
+    // After publish(), which is not a step.
     step_ = progress.step;
     micro_step_ = progress.micro_step;
     updates_ = progress.updates;
@@ -146,27 +146,27 @@ class Engine::Impl {
   [[nodiscard]] std::vector<base::StateKind> state_kinds() const { return optimizer_->kinds(); }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
-    // Before anything of the step: a refusal leaves the run as it was.
+    // Before anything of the step, so that an exception changes nothing.
     gathered_.check_partitioned();
     StepResult result;
     result.step = step_;
     const auto step_id = static_cast<std::uint32_t>(step_);
-    // Before the stamp: what a user spends at the gate is no time of the step.
+    // Before the timestamp: time spent at the gate is not part of the step.
     context_.gates.pass(ev::GateKind::step, step_id);
     emit_time<ev::EventKind::step_begin>({.step = step_id});
-    // Whatever the step causes on other streams begins after its stamp: a first gather that overtook a busy
-    // compute thread would count to no step.
+    // Work of the step on other streams begins after its timestamp: a first gather that ran earlier would
+    // belong to no step.
     for (device::Stream* stream :
          {&context_.device.gather(), &context_.device.reduce(), &context_.device.copy()}) {
       events_.order(compute(), *stream);
     }
-    // Taken once: D8's scale that gradients are made with, whatever an overflow does to the scaler
+    // Read once: the scale that gradients are made with (D8), even if an overflow changes the scaler
     // afterwards.
     result.loss_scale = scaler_.scale();
     emit_host<ev::EventKind::loss_scale>({.step = step_id,
                                           .hysteresis = static_cast<std::uint32_t>(scaler_.hysteresis()),
                                           .value = result.loss_scale});
-    // One fewer where this rank parts from the others on purpose: the last that it makes is its window's end.
+    // One fewer with an injected fault: the last that this rank makes ends its window.
     const std::int64_t micro_steps = accumulation_steps() - (step_ == short_step_ ? 1 : 0);
     for (std::int64_t i = 0; i < micro_steps; ++i) {
       micro_step({i, micro_steps}, result.loss_scale, next);
@@ -176,7 +176,7 @@ class Engine::Impl {
     update(result, stop);
     emit_time<ev::EventKind::step_end>(
         {.step = step_id, .skipped = result.skipped, .tokens = tokens_of_all_});
-    // The host begins no step before the last one is done.
+    // The host begins no step before the previous one has finished.
     wait_for_compute();
     outside_.sample(context_.device, std::chrono::steady_clock::now());
     ++step_;
@@ -189,7 +189,7 @@ class Engine::Impl {
       throw std::invalid_argument("evaluate: " + std::to_string(batches) +
                                   " batches; the mean loss needs at least one");
     }
-    // The last step made, not the next one: an evaluation measures its weights.
+    // The last step, not the next one: an evaluation measures its weights.
     const std::int64_t made = step_ - 1;
     const auto step_id = static_cast<std::uint32_t>(made);
     LossValues losses(context_.device, static_cast<std::size_t>(batches));
@@ -207,20 +207,20 @@ class Engine::Impl {
       losses.queue_copy();
       wait_for_compute();
       const std::span values = losses.values();
-      // In double, over batches and then over ranks: all ranks have as many.
+      // In double, over batches and then over ranks, which all have the same number.
       std::array<double, 1> sum{std::accumulate(values.begin(), values.end(), 0.0)};
       context_.control_comm.all_reduce_host(sum);
       result.loss = sum[0] / (static_cast<double>(batches) * context_.world());
       emit_host<ev::EventKind::eval_loss>(
           {.step = step_id, .batches = static_cast<std::uint32_t>(batches), .value = result.loss});
     });
-    // Behind the phase's end, so that its stamp is there when the next step begins.
+    // After the phase's end, so that its timestamp is known when the next step begins.
     wait_for_compute();
     return result;
   }
 
   void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, states_, take); }
-  // Published only where master weights may have changed: it is a gather and a wait on every rank.
+  // Published only if master weights may have changed, since it costs a gather and a wait on every rank.
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use) {
     if (gathered_.with(params, modifier, use)) publish();
@@ -248,7 +248,8 @@ class Engine::Impl {
 
  private:
   [[nodiscard]] device::Stream& compute() { return context_.device.compute(); }
-  /// Master weights were set from outside: every rank that needs them gets the parameters made of them.
+  /// Master weights were set by the caller: casts them to parameters and sends these to every rank that needs
+  /// them.
   void publish() {
     parameters_->before_update();
     optimizer_->publish_params();
@@ -301,7 +302,7 @@ class Engine::Impl {
     });
     in_phase(ev::Phase::backward, step_id, micro, [&] {
       const ev::nvtx::FunctionRange range(ev::nvtx::Function::backward);
-      // In this order: parameters free their leftovers before the last buckets, which need none of them, are
+      // In this order: leftover parameters are freed before the last buckets, which need none of them, are
       // flushed.
       gradients_->begin_backward(window);
       executor_.backward();
@@ -309,7 +310,7 @@ class Engine::Impl {
       parameters_->end_backward();
       gradients_->end_backward();
     });
-    // Behind the backward, the last reader of the batch.
+    // After the backward, the last reader of the batch.
     staging_.done();
     emit_time<ev::EventKind::micro_step_end>({.micro_step = micro, .step = step_id});
     ++micro_step_;
@@ -327,26 +328,26 @@ class Engine::Impl {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::step);
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::optimizer, step_id);
-    // Gathers first, reductions next: after both the compute stream is behind everything that the step queued
-    // elsewhere.
+    // Gathers first, reductions next: the compute stream has then waited for all work that the step queued on
+    // other streams.
     parameters_->before_update();
     gradients_->drain();
-    // After drain(): pieces that are still being reduced must not move.
+    // After drain(): pieces still being reduced must not be moved.
     gradients_->join_owned();
     in_phase(ev::Phase::optimizer, step_id, ev::kNoId, [&] {
-      // The host waits here, and here alone, for what it has to decide.
+      // The only place where the host waits for values that it has to decide on.
       const bool finite = measure(result, stop);
       result.skipped = !finite && skips_overflow();
       emit_host<ev::EventKind::overflow>({.any_rank = !finite, .step = step_id});
       result.learning_rate = context_.config.learning_rate(updates_);
       emit_host<ev::EventKind::learning_rate>({.step = step_id, .value = result.learning_rate});
-      // After skips_overflow(), before the norm: it says what the norm and the gradients are divided by.
+      // After skips_overflow(), before the norm: returns the divisors of the norm and the gradients.
       const plan::LossScaler::Step scaling = scaler_.update(!finite);
       result.grad_norm = finite ? std::sqrt(sum_of_squares_) / scaling.norm_by : std::nan("");
       emit_host<ev::EventKind::grad_norm>({.step = step_id, .value = result.grad_norm});
       if (!result.skipped) apply(step_id, scaling.unscale_by);
     });
-    // For a skipped step too: what the optimizer would have used is freed.
+    // Also for a skipped step: frees memory that the optimizer would have used.
     gradients_->end_step(step_id);
     // Learning rate and bias correction count updates, not steps.
     if (!result.skipped) ++updates_;
@@ -354,11 +355,12 @@ class Engine::Impl {
     published_ = Update::replaced;
   }
 
-  /// Sum of squares, finiteness, stop request and losses: everything the host must know, with one wait.
+  /// Sum of squares, finiteness, stop request and losses, with one host wait. Returns whether all ranks are
+  /// finite.
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::overflow_check);
     counted_.queue();
-    // Behind the norm on the same stream: one wait for both.
+    // After the norm on the same stream: one wait for both.
     losses_.queue_copy();
     wait_for_compute();
     const optim::GradientNorm::Local local = counted_.read();
@@ -373,13 +375,13 @@ class Engine::Impl {
                                       .value = static_cast<double>(losses[i])});
     }
 
-    // Ranks may have different numbers of tokens; a double holds their sum exactly.
-    // [sum of squares, ranks that are not finite, ranks that want to stop, tokens]: one collective for all.
+    // Ranks may have different numbers of tokens; a double holds their sum exactly. [sum of squares,
+    // non-finite ranks, ranks that request a stop, tokens]: one collective for all.
     std::array<double, 4> sums{local.sum_of_squares, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0, static_cast<double>(result.tokens)};
     context_.control_comm.all_reduce_host(sums);
     std::array<std::uint64_t, 2> any{sums[1] != 0.0, sums[2] != 0.0};
-    // As DeepSpeed among model-parallel peers: their parts of one update are made by all or by none.
+    // As in DeepSpeed, model-parallel peers all make their parts of an update, or none does.
     if (context_.peers != nullptr) context_.peers->max_host(any);
     const bool finite = any[0] == 0;
     if (any[1] != 0) result.stop = StopRequest::stop;
@@ -439,13 +441,15 @@ class Engine::Impl {
   std::int64_t tokens_ = 0;         ///< of batch_, without padding
   std::int64_t tokens_of_all_ = 0;  ///< in the last step, over all ranks
   double sum_of_squares_ = 0;       ///< of the scaled gradients, over all ranks
-  /// The last step was not finite and was applied: this one follows from it, and is not looked at.
+  /// A non-finite step was applied: non-finite gradients of later steps follow from it and are not
+  /// attributed.
   bool applied_not_finite_ = false;
   std::int64_t step_ = 0;
   std::int64_t micro_step_ = 0;
-  std::int64_t short_step_ = -1;  ///< that a rehearsed fault makes one micro-step shorter; below 0: none
-  std::int64_t updates_ = 0;      ///< steps that were not skipped
-  Update published_ = Update::initial;  ///< what publish() is, until a step or a checkpoint
+  std::int64_t short_step_ =
+      -1;                     ///< the step that an injected fault makes one micro-step shorter; below 0: none
+  std::int64_t updates_ = 0;  ///< steps that were not skipped
+  Update published_ = Update::initial;  ///< kind of publish(), until a step or a checkpoint
 };
 
 Engine::Engine(const Context& context) : impl_(std::make_unique<Impl>(context)) {}

@@ -1,13 +1,13 @@
-// Stages 0, 1 and 2: all parameters in one flat buffer, whole on every rank all the time. After the
-// optimizer each rank has new values in its own ranges only; all-gathers spread them: for each parameter
-// group one, in place, or pieces bounded by allgather_bucket_size. Frozen parameters lie in a buffer of their
-// own that is never communicated.
+// Stages 0, 1 and 2: all parameters in one flat buffer, always whole on every rank. After the optimizer each
+// rank has new values in its own ranges only, which are all-gathered: one all-gather per parameter group, in
+// place, or pieces bounded by allgather_bucket_size. Frozen parameters are in a separate buffer that is never
+// communicated.
 //
 // [Note: owned ranges in pieces]
-// In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer wants one
-// range of a sub-group, so pieces of several communications have a buffer of their own, one set of parameters
-// / n beyond stage 1's expression, from which each all-gather sends: nothing is copied. Where a parameter
-// group is one communication its range is in place.
+// In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer needs one
+// range per sub-group, so pieces of several communications have a separate buffer (one set of parameters / n
+// beyond stage 1's expression), from which each all-gather sends without a copy. If a parameter group is one
+// communication its range is in place.
 #include <algorithm>
 #include <vector>
 
@@ -91,7 +91,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   [[nodiscard]] kernels::Ptr frozen(plan::ParamId param) const {
     return advance(kernels::Ptr{frozen_.data(), context_.type()}, ownership_.frozen_offset(param));
   }
-  /// Elements of the owned range that lie in one sub-group.
+  /// Elements of the owned range, within one sub-group.
   [[nodiscard]] kernels::Ptr owned(plan::Range range) const noexcept {
     if (scattered()) return advance(kernels::Ptr{shard_.data(), context_.type()}, range.begin);
     const std::uint32_t rank = ownership_.stage() == 0 ? 0 : context_.rank();
@@ -112,8 +112,8 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
     });
   }
 
-  /// In place in the flat buffer: one all-gather, or pieces. The first ZeRO-1 has cut into communications
-  /// already.
+  /// In place in the flat buffer: one all-gather, or pieces. The first layout of stage 1 is already cut into
+  /// communications.
   void gather_interval(std::size_t index, device::Stream& gather) {
     const plan::FlatLayout& layout = ownership_.flat();
     const plan::Range range = layout.intervals[index].owned;
@@ -131,8 +131,8 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
     gather_pieces(range, pieces, flat, gather);
   }
 
-  /// Piece i of all ranks is not one run of the flat buffer, so it arrives in a buffer of its own: about
-  /// allgather_bucket_size elements, which is the bound that the setting asks for.
+  /// Piece i of all ranks is not contiguous in the flat buffer, so it is received in a separate buffer of
+  /// about allgather_bucket_size elements, the bound of that setting.
   void gather_pieces(plan::Range owned_range, const std::vector<plan::Range>& pieces, kernels::Ptr flat,
                      device::Stream& gather) {
     std::int64_t longest = 0;
@@ -154,7 +154,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
     }
   }
 
-  /// Once: every parameter is here and stays.
+  /// Called once: every parameter is available and stays so.
   void announce() {
     announced_ = true;
     for (const plan::ParamPlan& param : context_.model.params) {
@@ -171,7 +171,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   EventPool& events_;
   const plan::Ownership& ownership_;
   device::Buffer buffer_;  ///< [flat_elems] storage type: every trained parameter, padded to ranks
-  device::Buffer shard_;   ///< [owned_elems] storage type; of a scattered owned range only
+  device::Buffer shard_;   ///< [owned_elems] storage type; only for a scattered owned range
   device::Buffer frozen_;  ///< [frozen_elems] storage type: parameters that are not trained, in order
   bool announced_ = false;
 };

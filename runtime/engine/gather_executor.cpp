@@ -32,7 +32,7 @@ GatherExecutor::GatherExecutor(const execution::Context& context, execution::Eve
 
 void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev::StatusCause cause,
                            std::int64_t available_elems) {
-  // Nothing to gather has no id, and no event: counters of a run count collectives.
+  // An empty gather has no id and emits no event: counters of a run count collectives.
   if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::all_gather);
   device::Stream& stream = context_.device.gather();
@@ -43,7 +43,8 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
   parts.reserve(gather.params.size());
   for (const ParamId id : gather.params) {
     const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(id)];
-    // Asked now: the answer depends on the pass that issues, and gather() asks the same again below.
+    // Evaluated now, since it depends on the issuing pass; gather() below evaluates it again, with the same
+    // result.
     const bool copied = path_.source(id) == plan::GatherSource::secondary;
     const std::int64_t whole_elems = partition.shard_elems * ownership_.shard_world();
     void* shard = shards_.at_rest(id);
@@ -60,38 +61,38 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
       param.data = param.buffer.data();
     }
     if (shard == nullptr && !copied && packed) {
-      // Kept beside its parameter until that is freed, which follows every use by the peers.
+      // Kept until its parameter is freed, after every use by the peers.
       param.packed = context_.device.memory().allocate(
           static_cast<std::size_t>(plan::packed_shard(partition.shard_elems).bytes()),
           {ev::MemoryCategory::quantization, plan::raw(id)}, destination);
       shard = param.packed.data();
       loads.push_back({id, shard});
-    } else if (shard == nullptr && !copied) {  // loaded to its place, from where the peers read it
+    } else if (shard == nullptr && !copied) {  // loaded to its offset in the whole, where the peers read it
       const kernels::Ptr whole{param.data, context_.type()};
       const std::uint32_t place = context_.rank() % ownership_.shard_world();
       shard = advance(whole, partition.shard_elems * place).data;
       loads.push_back({id, shard});
     }
-    // Before emit_status(), which says it.
+    // Before emit_status(), which emits it.
     param.gather = gather.id;
     param.cause = cause;
-    // What the wait's event says it waits for: bytes of the whole, not of what this rank receives.
+    // For the event of the wait: bytes of the whole, not those that this rank receives.
     issued.bytes += static_cast<std::int64_t>(context_.bytes_of(whole_elems));
     ++issued.held;
     parts.push_back(
         {id, shard, param.data,
          scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released});
-    // On the gather stream, before the collective: the time at which the parameter begins to be in flight.
+    // On the gather stream, before the collective: its timestamp is the start of being in flight.
     emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
   }
-  // After all are allocated: one call, so that reads of several shards can go on together.
+  // After all are allocated, in one call, so that reads of several shards overlap.
   shards_.load(loads);
-  // The collective reads what was loaded and writes memory that `destination` owns.
+  // The collective reads loaded shards and writes memory that belongs to `destination`.
   if (&destination != &stream) events_.order(destination, stream);
-  // Only prefetches are judged; what a module waits for at once cannot be late.
+  // Only prefetches have an outcome; a gather that a module waits for at once cannot be late.
   if (cause == ev::StatusCause::prefetch) watch_.began(gather.id, gather.params.size());
   const plan::SchedulerCompat compat(context_.config.zero.compat.scheduler);
-  // As DeepSpeed after its step; otherwise one coalesced collective carries all.
+  // One by one, as DeepSpeed after its step; otherwise one coalesced collective for all.
   if (cause == ev::StatusCause::persistent && compat.gathers_persistent_one_by_one()) {
     for (const GatherPath::Part& part : parts) path_.gather({&part, 1}, {plan::raw(gather.id)});
   } else {
@@ -99,14 +100,14 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
   }
   // Ignored where the gather is not watched.
   watch_.ended(gather.id);
-  // Recorded behind every way that the gather took: one event stands for all its parameters (P13a).
+  // Recorded after all collectives of the gather: one event for all its parameters (P13a).
   issued.done = events_.take();
   stream.record(*issued.done);
   issued_.emplace(plan::raw(gather.id), std::move(issued));
 }
 
 void GatherExecutor::limit_ongoing(const std::vector<ParamId>& waited, plan::ModuleId module) {
-  // None by default: see [Note: gathers in flight].
+  // No limit by default: see [Note: gathers in flight].
   if (!ongoing_.most()) return;
   const bool counted = context_.config.zero.module_granularity_threshold == 0 ||
                        !context_.model.modules[plan::raw(module)].leaf;  // C14
@@ -118,7 +119,7 @@ void GatherExecutor::limit_ongoing(const std::vector<ParamId>& waited, plan::Mod
                                                  .id = plan::raw(*oldest),
                                                  .in_flight = static_cast<std::int64_t>(in_flight),
                                                  .limit = static_cast<std::int64_t>(*ongoing_.most())});
-      // There: `ongoing` keeps it until nothing names it any more, even where its parameters are freed.
+      // Always found: `ongoing` keeps the entry while it is tracked, even if its parameters are freed.
       const auto found = issued_.find(plan::raw(*oldest));
       found->second.done->host_wait();
       --found->second.ongoing;
@@ -136,12 +137,12 @@ void GatherExecutor::wait_for(const std::vector<plan::GatherId>& gathers, plan::
   device::Stream& compute = context_.device.compute();
   for (const plan::GatherId id : gathers) {
     const auto found = issued_.find(plan::raw(id));
-    // Once is enough: what the compute stream has waited for stays done for all that is queued on it later.
+    // One wait is enough for everything queued on the compute stream later.
     if (found == issued_.end() || found->second.waited) continue;
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::wait);
     const ev::Fields<ev::EventKind::fetch_wait_begin> fields{
         .module = plan::raw(module), .gather = plan::raw(id), .bytes = found->second.bytes};
-    watch_.needed(id);  // before the span: where that begins before the gather ends, it was late
+    watch_.needed(id);  // before the span: a span that begins before the gather ends means late
     emit_on<ev::EventKind::fetch_wait_begin>(compute, fields);
     // The stream's wait, not the host's.
     compute.wait(*found->second.done);
@@ -168,13 +169,13 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
   device::Stream& destination = shards_.destination();
   bool kept = false;
   for (const ParamId id : params) {
-    // Without a buffer the stored shard was used in place, and there is nothing that a copy could be made of.
+    // Without a buffer the stored shard was used in place, and there is nothing to copy.
     const Param& param = params_[plan::raw(id)];
     if (cause == ev::StatusCause::release && param.buffer) kept |= path_.released(id, param.data);
   }
-  // A copy is read from the parameter on the gather stream: its memory may be used again after that only.
+  // A copy is read from the parameter on the gather stream: its memory may be reused only after that.
   if (kept && &destination != &context_.device.gather()) events_.order(context_.device.gather(), destination);
-  // Before the buffers are reset: a reset gives memory back in the order of `destination`.
+  // Before the buffers are reset: a reset frees memory in the order of `destination`.
   events_.order(compute, destination);
   for (const ParamId id : params) {
     Param& param = params_[plan::raw(id)];
@@ -192,12 +193,12 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
                    last);
       forget_if_done(found);
     }
-    // Last: the event above names the gather that the parameter came with.
+    // Last: the event above contains the gather of the parameter.
     param.gather = plan::kNone<plan::GatherId>;
   }
 }
 
-// Ids grow over a whole run: what is not erased would be kept for ever.
+// Ids increase over the whole run: entries must be erased.
 void GatherExecutor::forget_if_done(IssuedById::iterator issued) {
   if (issued->second.held > 0 || issued->second.ongoing > 0) return;
   events_.give_back(std::move(issued->second.done));

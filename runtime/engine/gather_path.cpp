@@ -14,7 +14,7 @@ namespace {
 
 using plan::ParamId;
 
-/// The communicators that the configuration needs, or a clear refusal.
+/// The communicators that the configuration needs; throws if they are missing.
 const comm::ZeroCommunicators& gather_groups_of(const Context& context) {
   if (context.groups != nullptr) return *context.groups;
   throw std::invalid_argument(
@@ -29,7 +29,7 @@ comm::Communicator& primary_comm(const Context& context) {
   return *gather_groups_of(context).shard_gather;
 }
 
-/// By ParamId: of whose parameters the secondary copy is int8 (P17, C11a).
+/// By ParamId: whether the secondary copy is int8 (P17, C11a).
 std::vector<bool> int8_copies(const Context& context, const plan::Ownership& ownership) {
   std::vector<std::int64_t> elems;
   for (const plan::ParamPlan& param : context.model.params) elems.push_back(param.elems);
@@ -48,12 +48,12 @@ GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership,
       comm_(primary_comm(context)),
       secondary_(plan::trainable_params(context.model), context.config.zero),
       copies_(context.model.params.size()) {
-  // Asked now, so that a missing communicator is refused before the run and not at its first backward.
+  // Checked now, so that a missing communicator is reported before the run, not at its first backward.
   if (secondary_.enabled()) static_cast<void>(gather_groups_of(context));
 }
 
-// Of the gather stream: freed when the function ends, it serves only what is queued on that stream
-// afterwards.
+// Belongs to the gather stream: freed at the end of a function, it is reused only by work queued on that
+// stream later.
 device::Buffer GatherPath::allocate(std::size_t bytes, ev::MemoryCategory category, std::uint32_t owner) {
   return context_.device.memory().allocate(bytes, {category, owner}, stream());
 }
@@ -63,8 +63,8 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
   Parts from_copies;
   Parts rounded;
   Parts from_shards;
-  // One gather may take three ways; each is at most one coalesced collective, or two with scales.
-  // zero_traffic.cpp counts by the same order of questions.
+  // One gather may take three paths; each is at most one coalesced collective, or two with scales.
+  // zero_traffic.cpp tests in the same order.
   for (Part part : parts) {
     part.packed = stored_quantized(part.param);
     if (source(part.param) == plan::GatherSource::secondary) {
@@ -75,8 +75,7 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
       from_shards.push_back(part);
     }
   }
-  // All ranks hold the same flags, so that they issue these in the same order: another order would never
-  // meet.
+  // All ranks have the same flags and issue these in the same order: different orders would deadlock.
   if (!from_copies.empty()) gather_secondary(from_copies, label);
   if (!rounded.empty()) gather_quantized(comm_, rounded, 1, label);
   if (from_shards.empty()) return;
@@ -89,7 +88,7 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
   }
 }
 
-// P13: one by one costs a launch and a rendezvous for each, and shows each by itself.
+// P13: one by one costs a launch and a rendezvous each, but shows each parameter separately.
 void GatherPath::all_gather(comm::Communicator& comm, std::span<const comm::GatherPart> pieces,
                             kernels::DType type, comm::CollectiveLabel label) {
   if (!context_.config.zero.allgather_sequential) {
@@ -108,7 +107,7 @@ void GatherPath::gather_plain(const Parts& parts, comm::CollectiveLabel label) {
   std::vector<comm::GatherPart> pieces;
   pieces.reserve(parts.size());
   for (const Part& part : parts) {
-    // In place where the shard lies in the whole already.
+    // In place if the shard is already inside the whole.
     pieces.push_back({part.shard, part.whole, shard_elems(part.param), plan::raw(part.param)});
   }
   all_gather(comm_, pieces, context_.type(), label);
@@ -116,16 +115,16 @@ void GatherPath::gather_plain(const Parts& parts, comm::CollectiveLabel label) {
 
 /// deepspeed/runtime/zero/partition_parameters.py, _all_gather_dtype and AllGatherCoalescedHandle.
 void GatherPath::gather_flat(const Parts& parts, comm::CollectiveLabel label) {
-  // [world, row]: row r has rank r's shards of all parameters, one after the other. Cut per parameter, its
-  // shards are `row` elements apart, hence a copy of each.
+  // [world, row]: row r has rank r's shards of all parameters, one after the other. The shards of a parameter
+  // are `row` elements apart, hence a copy of each.
   std::int64_t row = 0;
   for (const Part& part : parts) row += shard_elems(part.param);
   const std::size_t row_bytes = context_.bytes_of(row);
-  // Freed at the end of this function, in the order of the gather stream: behind the copies out of it.
+  // Freed at the end of this function, in the order of the gather stream: after the copies out of it.
   const device::Buffer flat =
       allocate(row_bytes * comm_.world(), ev::MemoryCategory::gather_buffer, ev::kNoId);
   auto* data = static_cast<std::byte*>(flat.data());
-  // The all-gather is in place: this rank's row is where it will be in the result.
+  // The all-gather is in place: this rank's row is at its final offset.
   std::byte* own = data + row_bytes * comm_.rank();
   std::size_t at = 0;
   for (const Part& part : parts) {
@@ -138,7 +137,7 @@ void GatherPath::gather_flat(const Parts& parts, comm::CollectiveLabel label) {
   at = 0;
   for (const Part& part : parts) {
     const std::size_t bytes = context_.bytes_of(shard_elems(part.param));
-    // `at` is where the parameter begins in every row.
+    // `at` is the offset of the parameter in every row.
     for (std::uint32_t rank = 0; rank < comm_.world(); ++rank) {
       context_.device.copy_async(static_cast<std::byte*>(part.whole) + bytes * rank,
                                  data + row_bytes * rank + at, bytes, stream());
@@ -159,7 +158,7 @@ void GatherPath::gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel 
           kernels::fill_zero(exec, whole, static_cast<std::size_t>(place - whole));
           kernels::fill_zero(exec, place + shard_bytes, static_cast<std::size_t>(end - place) - shard_bytes);
         });
-    // Factor 1: each element is summed with zeros alone, so that its value comes out as it went in.
+    // Factor 1: each element is summed with zeros only, so its value is unchanged.
     const comm::AllReducePart sum{part.whole, elems, plan::raw(part.param)};
     comm_.all_reduce({&sum, 1}, context_.type(), 1, stream(), label);
   }
@@ -168,7 +167,7 @@ void GatherPath::gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel 
 void GatherPath::gather_hierarchically(const Parts& parts, comm::CollectiveLabel label) {
   comm::Communicator& between = *context_.groups->gather_inter;
   comm::Communicator& inside = *context_.groups->gather_intra;
-  // One a parameter, [nodes, shard elems], alive until both hops are queued.
+  // One per parameter, [nodes, shard elems], alive until both hops are queued.
   std::vector<device::Buffer> chunks;
   std::vector<comm::GatherPart> first;
   std::vector<comm::GatherPart> second;
@@ -180,23 +179,22 @@ void GatherPath::gather_hierarchically(const Parts& parts, comm::CollectiveLabel
         allocate(context_.bytes_of(elems * between.world()), ev::MemoryCategory::gather_buffer, param));
     first.push_back({part.shard, chunks.back().data(), elems, param});
     for (std::uint32_t node = 0; node < between.world(); ++node) {
-      // The shard of this rank's peer on `node`, in what the first hop collects.
+      // Offset of the shard of this rank's peer on `node` in the result of the first hop.
       const std::size_t chunk = context_.bytes_of(elems * node);
-      // Where that node's ranks have their shards of the parameter: neighbours in rank, so neighbours in the
-      // whole.
+      // Offset of that node's shards in the whole: its ranks are consecutive, so are their shards.
       const std::size_t range = context_.bytes_of(elems * inside.world() * node);
       second.push_back({static_cast<std::byte*>(chunks.back().data()) + chunk,
                         static_cast<std::byte*>(part.whole) + range, elems, param});
     }
   }
-  // In this order: the second hop hands on what the first one brought.
+  // In this order: the second hop sends the result of the first.
   all_gather(between, first, context_.type(), label);
   all_gather(inside, second, context_.type(), label);
 }
 
 void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, std::int64_t shards,
                                   comm::CollectiveLabel label) {
-  // Two a parameter, values and scales, alive until dequantizing is queued.
+  // Two per parameter, values and scales, alive until dequantizing is queued.
   std::vector<device::Buffer> buffers;
   std::vector<comm::GatherPart> values;
   std::vector<comm::GatherPart> scales;
@@ -213,7 +211,7 @@ void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, 
     buffers.push_back(allocate(static_cast<std::size_t>(own.scales() * ranks) * sizeof(float),
                                ev::MemoryCategory::quantization, param));
     auto* all_scales = static_cast<float*>(buffers.back().data());
-    // Values and, behind them, scales: nothing to round, and nothing to copy before it is sent.
+    // Values followed by scales: nothing to quantize or copy before sending.
     if (part.packed) {
       const auto* from = static_cast<const std::byte*>(part.shard);
       values.push_back({from, all_values, own.elems(), param});
@@ -221,7 +219,7 @@ void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, 
       continue;
     }
     const plan::QuantGroups& g = own.groups;  // one shard: qwZ
-    // Rounded straight to its place in what is gathered.
+    // Quantized directly to its offset in the gathered buffer.
     std::int8_t* own_values = all_values + g.elems * comm.rank();
     float* own_scales = all_scales + g.groups * comm.rank();
     stream().run([g, own_values, own_scales,
@@ -231,7 +229,7 @@ void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, 
     values.push_back({own_values, all_values, g.elems, param});
     scales.push_back({own_scales, all_scales, g.groups, param});
   }
-  // Of all parameters at once: two collectives, unless they go one by one.
+  // All parameters at once: two collectives, unless gathered one by one.
   all_gather(comm, values, kernels::DType::i8, label);
   all_gather(comm, scales, kernels::DType::f32, label);
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -254,7 +252,7 @@ void GatherPath::gather_secondary(const Parts& parts, comm::CollectiveLabel labe
   std::vector<comm::GatherPart> pieces;
   Parts packed;
   for (Part part : parts) {
-    // The part given by the caller has no shard: source() said that none is needed.
+    // The caller's part has no shard: source() returned secondary.
     part.shard = copies_[plan::raw(part.param)].data();
     part.packed = int8_copies_[plan::raw(part.param)];
     if (part.packed) {
@@ -269,14 +267,14 @@ void GatherPath::gather_secondary(const Parts& parts, comm::CollectiveLabel labe
   if (!packed.empty()) gather_quantized(group, packed, ownership_.shard_world() / group.world(), label);
 }
 
-// Asked first: SecondaryShards notes the pass, and says yes only for a copy that is to be made.
+// Called first: SecondaryShards records the pass, and returns true only if a copy must be made.
 bool GatherPath::released(ParamId param, const void* whole) {
   if (!secondary_.released(param)) return false;
   const comm::Communicator& group = *context_.groups->secondary;
   const std::int64_t elems =
       plan::secondary_elems(context_.elems_of(param), ownership_.shard_world(), group.world());
   const std::size_t bytes = context_.bytes_of(elems);
-  // Of the whole with its padding, equal parts in the order of the group's ranks.
+  // The whole with its padding is divided into equal parts in the order of the group's ranks.
   const std::byte* part = static_cast<const std::byte*>(whole) + bytes * group.rank();
   device::Buffer& copy = copies_[plan::raw(param)];
   if (!int8_copies_[plan::raw(param)]) {
@@ -284,8 +282,8 @@ bool GatherPath::released(ParamId param, const void* whole) {
     context_.device.copy_async(copy.data(), part, bytes, stream());
     return true;
   }
-  // In the groups of the primary shards, so that what was rounded to int8 once is not rounded to another
-  // number (in 16 bits).
+  // In the groups of the primary shards, so that values already rounded to int8 are not changed by rounding
+  // again (in 16 bits).
   const plan::PackedShard packed =
       plan::packed_secondary(context_.elems_of(param), ownership_.shard_world(), group.world());
   copy = allocate(static_cast<std::size_t>(packed.bytes()), ev::MemoryCategory::param_secondary,
@@ -303,7 +301,7 @@ bool GatherPath::released(ParamId param, const void* whole) {
   return true;
 }
 
-// Freed in the order of the gather stream: a gather from the copy that is still queued comes first.
+// Freed in the order of the gather stream: after any queued gather from the copy.
 std::vector<ParamId> GatherPath::weights_change(plan::WeightChange change) {
   std::vector<ParamId> ended = secondary_.weights_change(change);
   for (const ParamId param : ended) copies_[plan::raw(param)].reset();

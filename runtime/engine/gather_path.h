@@ -1,20 +1,19 @@
-// How the parameters of a plan::Gather become whole: over which ranks and by which collectives. Where their
-// memory is and when they are gathered is decided elsewhere (gather_executor.h); which way each
-// takes in runtime/plan (secondary_shards.h, quantization.h, zero_groups.h).
+// How the parameters of a plan::Gather are gathered: over which ranks and by which collectives.
+// gather_executor.h decides where and when; runtime/plan decides the path of each (secondary_shards.h,
+// quantization.h, zero_groups.h).
 //
 // [Note: ways of a gather]
 // - Plain: one coalesced, in-place all-gather over all ranks (MiCS: over the shard group).
-// - Flat (compat.flat_gathers), of several: the shards in a row, one all-gather of the rows into a flat
-//   tensor, and each parameter is cut out of it; the tensor is free when all are. As in DeepSpeed (P13).
-// - All-reduce (stage3_use_all_reduce_for_fetch_params): the shard lies at its place among zeros, and the sum
-//   over ranks is the parameter.
-// - Hierarchical (MiCS): between the nodes into a buffer, then inside the node to the final places, chunk by
+// - Flat (compat.flat_gathers), for several parameters: the shards are concatenated to a row, one all-gather
+//   of the rows fills a flat tensor, and each parameter is copied out of it. As in DeepSpeed (P13).
+// - All-reduce (stage3_use_all_reduce_for_fetch_params): the shard is placed among zeros, and the sum over
+//   ranks is the parameter.
+// - Hierarchical (MiCS): between nodes into a buffer, then inside the node to the final offsets, chunk by
 //   chunk, so that nothing is reordered.
-// - Quantized (qwZ): the shard as int8 with its scales, gathered and dequantized to the final place; the
-//   owner gets the same rounded values as every other rank. A frozen shard that is stored as int8 travels as
-//   it is.
-// - Secondary (hpZ): from the copies of a small group, in the storage type; as int8 where the shard is stored
-//   so and, with compat.hpz_quantized_copies, where qwZ rounds it.
+// - Quantized (qwZ): the shard as int8 with its scales, gathered and dequantized to the final offset; the
+//   owner gets the same rounded values as every other rank. A frozen shard stored as int8 is sent as it is.
+// - Secondary (hpZ): from the copies of a small group, in the storage type; as int8 if the shard is stored so
+//   or, with compat.hpz_quantized_copies, if qwZ rounds it.
 // Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
 #pragma once
 
@@ -31,20 +30,20 @@ namespace shardscope::engine {
 
 class GatherPath {
  public:
-  /// `quantized`, by ParamId: whose shards are stored as int8. What it is given outlives it, too. Throws
-  /// std::invalid_argument when the configuration needs groups that `context` lacks.
+  /// `quantized`, by ParamId: whether the shard is stored as int8. All arguments must outlive it. Throws
+  /// std::invalid_argument if the configuration needs groups that `context` does not have.
   GatherPath(const execution::Context& context, const plan::Ownership& ownership,
              const std::vector<bool>& quantized);
 
-  /// Root forward of a micro-step.
+  /// Call at the root forward of a micro-step or evaluation batch.
   void begin_iteration(plan::ModelMode mode) { secondary_.begin_iteration(mode); }
   /// Gathers from now on serve modules that run in this direction.
   void enter(plan::Direction direction) noexcept { secondary_.enter(direction); }
-  /// Secondary: the parameter is read from the group's copies, its shard is not needed.
+  /// If secondary, the parameter is read from the group's copies and its shard is not needed.
   [[nodiscard]] plan::GatherSource source(plan::ParamId param) const { return secondary_.source(param); }
 
-  /// One parameter of a gather: this rank's shard, unless source() is secondary, and room for the whole,
-  /// padding included. The shard may lie at its place in the whole.
+  /// One parameter of a gather: this rank's shard, unless source() is secondary, and memory for the whole,
+  /// padding included. The shard may be inside it, at its offset.
   struct Part {
     plan::ParamId param{};
     const void* shard = nullptr;
@@ -55,12 +54,12 @@ class GatherPath {
   /// Queues the collectives of one gather on the gather stream.
   void gather(std::span<const Part> parts, comm::CollectiveLabel label);
 
-  /// The whole parameter is about to be freed after a use: queues on the gather stream what must be kept of
-  /// it. True when something was queued.
+  /// The whole parameter is about to be freed after a use: queues on the gather stream the copy of the part
+  /// to keep, if any. Returns whether something was queued.
   [[nodiscard]] bool released(plan::ParamId param, const void* whole);
   /// Whether this rank has its part of a secondary copy.
   [[nodiscard]] bool secondary_held(plan::ParamId param) const { return secondary_.held(param); }
-  /// Secondary copies of weights that changed are freed. Returns whose.
+  /// Frees the secondary copies of weights that changed. Returns their parameters.
   std::vector<plan::ParamId> weights_change(plan::WeightChange change);
 
  private:
@@ -69,7 +68,7 @@ class GatherPath {
   void gather_flat(const Parts& parts, comm::CollectiveLabel label);
   void gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label);
   void gather_hierarchically(const Parts& parts, comm::CollectiveLabel label);
-  /// `shards`: how many of them each rank of `comm` contributes, packed where they are stored so.
+  /// `shards`: number that each rank of `comm` contributes, packed if stored so.
   void gather_quantized(comm::Communicator& comm, const Parts& parts, std::int64_t shards,
                         comm::CollectiveLabel label);
   void gather_secondary(const Parts& parts, comm::CollectiveLabel label);

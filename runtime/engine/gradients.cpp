@@ -24,16 +24,16 @@ namespace {
 
 std::unique_ptr<offload::HostGradients> make_host_gradients(const Context& context, EventPool& events,
                                                             plan::Range range) {
-  // Null is how the rest asks whether anything is offloaded.
+  // Null means that nothing is offloaded.
   if (range.size() == 0) return nullptr;
   device::Arena& pool = offload::host_pool(context.device, context.config.zero.offload_optimizer.pin_memory);
   return std::make_unique<offload::HostGradients>(context.device, events, context.sum_type(), range, pool);
 }
 
-/// How many of the owned gradients stay in device memory. ZenFlow steps some of them there every time and
-/// takes the others itself.
+/// How many of the owned gradients are kept in device memory.
 std::int64_t device_gradients(const plan::ZeroConfig& zero, const plan::Ownership& ownership) {
-  // The device steps some of them in every step, so all come there; it sends the others itself (O5).
+  // ZenFlow updates some of them on the device in every step, so all are kept there; it sends the others
+  // itself (O5).
   if (zero.zenflow) return ownership.owned_elems();
   return plan::first_offloaded_elem(zero.offload_optimizer, ownership.sub_groups());
 }
@@ -63,14 +63,14 @@ kernels::DType Gradients::buffer_type() const noexcept {
 }
 
 void Gradients::prepare_reductions() {
-  // Once a backward: at its first gradient, or at its end where none came.
+  // Once per backward: at its first gradient, or at its end if there was none.
   if (std::exchange(prepared_, true)) return;
   prepare_owned();
   if (!buffered()) return;
   const plan::ZeroConfig& zero = context_.config.zero;
   const std::uint32_t buffers = plan::allocated_bucket_buffers(zero);
   for (std::uint32_t i = 0; i < buffers; ++i) {
-    // In stage 3 they stay for good.
+    // In stage 3 the buffers are kept for good.
     if (bucket_data_[i]) continue;
     bucket_data_[i] = context_.device.memory().allocate(bytes_of(zero.reduce_bucket_size, buffer_type()),
                                                         {ev::MemoryCategory::reduce_bucket, ev::kNoId},
@@ -81,7 +81,7 @@ void Gradients::prepare_reductions() {
 void Gradients::copy_to_bucket(plan::ParamId param) {
   if (!buffered()) return;
   const bool two = static_cast<bool>(bucket_data_[1]);
-  if (!two && open_elems_ == 0) drain();  // what the one buffer held has to be reduced first
+  if (!two && open_elems_ == 0) drain();  // the content of the only buffer has to be reduced first
   const kernels::Ptr data{bucket_data_[two ? planner_.open_buffer() : 0].data(), buffer_type()};
   enter_buffer(param, execution::advance(data, open_elems_));
 }
@@ -93,8 +93,8 @@ void Gradients::end_buffers() {
   for (device::Buffer& buffer : bucket_data_) buffer.reset();
 }
 
-/// deepspeed/runtime/engine.py, allreduce_bucket. Both divide by world in the end; they move where a 16-bit
-/// gradient could leave its range.
+/// deepspeed/runtime/engine.py, allreduce_bucket. Both divide by world in the end; they differ in where a
+/// 16-bit gradient could overflow.
 Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept {
   const auto ranks = static_cast<double>(world);
   if (zero.prescale_gradients) return {static_cast<float>(1 / ranks), 1};
@@ -106,7 +106,7 @@ Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::ui
 kernels::Ptr Gradients::to_wire(kernels::Ptr gradient, std::int64_t elems, std::uint32_t owner, Held& held) {
   device::Stream& stream = context_.device.reduce();
   kernels::Ptr sent = gradient;
-  // The copy is scaled and not the gradient. Where the types are alike, the gradient itself is.
+  // The copy is scaled, not the gradient; with equal types the gradient itself is.
   if (gradient.type != context_.wire_type()) {
     held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
                                                      {ev::MemoryCategory::reduce_bucket, owner},
@@ -115,7 +115,7 @@ kernels::Ptr Gradients::to_wire(kernels::Ptr gradient, std::int64_t elems, std::
     stream.run(
         [sent, gradient, elems](const kernels::Exec& exec) { kernels::cast(exec, sent, gradient, elems); });
   }
-  // After the cast, so that the prescaling is done in the type that travels.
+  // After the cast, so that prescaling is done in the wire type.
   if (scaling_.before != 1) {
     stream.run([sent, elems, factor = scaling_.before](const kernels::Exec& exec) {
       kernels::scale(exec, sent, factor, elems);
@@ -128,7 +128,7 @@ void Gradients::begin_backward(Window window) {
   window_ = window;
   prepared_ = false;
   std::fill(ready_.begin(), ready_.end(), false);
-  // Sums of earlier micro-steps count until the first backward of the next window.
+  // Sums of earlier micro-steps are kept until the first backward of the next window.
   if (window.index > 0) return;
   std::fill(seen_in_window_.begin(), seen_in_window_.end(), false);
   backward_order_.clear();
@@ -149,7 +149,7 @@ void Gradients::ready(plan::ParamId param) {
   ready_[plan::raw(param)] = true;
   completed(param);
   if (reduces_now()) prepare_reductions();
-  // Before it enters a bucket: stage 1 adds it to its sum here, and the bucket takes the sum.
+  // Before it enters a bucket: stage 1 adds it to its sum here, and the bucket contains the sum.
   joined(param);
   // S15. Otherwise it waits for a later micro-step or for the end of this backward.
   if (reduces_now() && !waits_for_end()) add_to_bucket(param);
@@ -163,7 +163,7 @@ bool Gradients::waits_for_end() const noexcept {
   return !in_buckets() || plan::joins_at_end(ownership_.stage(), context_.config.zero.overlap());
 }
 
-// All of the window: a parameter that was used in one of its micro-steps has a gradient.
+// Over the whole window: a parameter used in one of its micro-steps has a gradient.
 void Gradients::refuse_unused() const {
   std::string names;
   for (const plan::ParamPlan& param : context_.model.params) {
@@ -182,8 +182,8 @@ void Gradients::add_to_bucket(plan::ParamId param) {
   const std::int64_t elems = context_.elems_of(param);
   // The plan flushes before the gradient joins, and an extra-large one by itself after it has.
   bool joined_bucket = false;
-  // S8. Events say the bucket's number, which is the same on every rank: the plan depends on the order of
-  // gradients alone.
+  // S8. Events contain the bucket number, which is the same on every rank: the plan depends only on the order
+  // of gradients.
   const auto join = [&] {
     joined_bucket = true;
     const std::uint32_t bucket = plan::raw(planner_.open_bucket());
@@ -214,17 +214,17 @@ void Gradients::end_backward() {
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::gradient_epilogue);
   std::vector<plan::ParamId> unused;
   for (const plan::ParamPlan& param : context_.model.params) {
-    // Frozen parameters have no gradient that could be missed.
+    // Frozen parameters have no gradient.
     if (param.trainable && !ready_[plan::raw(param.id)]) unused.push_back(param.id);
   }
-  // Before anything is reduced: what is refused has not reached another rank.
+  // Before anything is reduced: a rejected backward has not reached another rank.
   if (window_.boundary() && !context_.config.zero.ignore_unused_parameters) refuse_unused();
   if (reduces_now()) prepare_reductions();
-  // Before the last flush: what it adds joins that bucket.
+  // Before the last flush: gradients that it adds join that bucket.
   settle_unused(unused);
   if (!reduces_now()) return;
-  // In the order of parameter groups and parameters, the same on all ranks whatever order they became
-  // complete in.
+  // In the order of parameter groups and parameters: the same on all ranks, independent of the order of
+  // completion.
   if (in_buckets() && waits_for_end()) {
     for (const plan::ParamId param : by_group_) add_to_bucket(param);
   }
@@ -237,7 +237,7 @@ void Gradients::end_backward() {
                  planner_.finish(plan::last_flush_reason(ownership_.stage()))) {
     flush(*last);
   }
-  // MiCS' replicas: once a window, behind its last bucket.
+  // MiCS' replicas: once per window, after its last bucket.
   if (window_.boundary() && in_buckets()) finish_window();
   end_buffers();
   emit_end_on<ev::EventKind::phase_begin>(reduce_stream, phase);
@@ -245,7 +245,7 @@ void Gradients::end_backward() {
 
 void Gradients::drain() {
   while (!outstanding_.empty()) retire_oldest();
-  // The two lists go together: what is not outstanding must not be admitted as the oldest.
+  // The two lists must agree: only an outstanding bucket may be returned as the oldest.
   in_flight_.all_done();
 }
 
@@ -256,7 +256,7 @@ plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
     due.collectives =
         plan::plan_reduce(ownership_.flat(), flush, plan::reduce_mode(zero), zero.reduce_bucket_size);
   } else {
-    // By group, then by id: neighbours in the flat buffer, so that one collective carries long runs.
+    // By group, then by id: adjacent in the flat buffer, so that one collective carries long ranges.
     const auto place = [this](plan::ParamId id) {
       return std::pair(context_.model.params[plan::raw(id)].group, id);
     };
@@ -267,12 +267,12 @@ plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
 }
 
 void Gradients::flush(const plan::Flush& flush) {
-  // The next gradient is the first of its bucket, at the begin of its buffer.
+  // The next gradient is the first of its bucket, at offset 0 of its buffer.
   open_elems_ = 0;
   if (flush.params.empty()) return;
   const ev::nvtx::FunctionRange range(ev::nvtx::Function::reduce_gradients);
   const std::uint32_t bucket = plan::raw(flush.bucket);
-  // Before the event: a rank that is held here has not flushed.
+  // Before the event: a rank held at the gate has not flushed.
   context_.gates.pass(ev::GateKind::bucket, bucket);
   emit_host<ev::EventKind::bucket_flush>({.reason = flush.reason,
                                           .bucket = bucket,
@@ -286,10 +286,9 @@ void Gradients::flush(const plan::Flush& flush) {
 void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
                       const std::function<device::Stream&(Held&)>& queue) {
   const std::size_t before = in_flight_.in_flight();
-  // One more than `most` are outstanding: the oldest leaves, so that it is one more again when this one is
-  // issued.
+  // If most + 1 are outstanding, the oldest is retired, so that there are most + 1 again after this one.
   if (const std::optional<std::uint32_t> oldest = in_flight_.admit()) {
-    // C6: DeepSpeed's stage 3 stops the host, where others make the compute stream wait.
+    // C6: in DeepSpeed's stage 3 the host waits instead of the compute stream.
     if (plan::reductions_hold_host(context_.config.zero)) {
       emit_host<ev::EventKind::in_flight_limit>({.limited = plan::LimitedOperation::reductions,
                                                  .id = *oldest,
@@ -297,22 +296,22 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
                                                  .limit = static_cast<std::int64_t>(*in_flight_.most())});
       outstanding_.front().done->host_wait();
     }
-    // Also where the host has waited: its memory goes back in the order of the compute stream.
+    // Also if the host has waited: memory is freed in the order of the compute stream.
     retire_oldest();
   }
   // The kernels that wrote these gradients come first.
   events_.order(context_.device.compute(), context_.device.reduce());
   Outstanding issued;
   issued.bucket = bucket;
-  // As they travel, for the event of the wait.
+  // Bytes in the wire type, for the event of the wait.
   issued.bytes = static_cast<std::int64_t>(bytes_of(elems, context_.wire_type()));
   device::Stream& last = queue(issued.held);
   issued.done = events_.take();
-  // `queue` says which stream is last: the reduce stream, or the one that takes what was reduced to the host.
+  // `queue` returns the last stream: the reduce stream, or the one that copies reduced gradients to the host.
   last.record(*issued.done);
   outstanding_.push_back(std::move(issued));
   in_flight_.started(bucket);
-  // Without overlap_comm nothing runs beside a reduction.
+  // Without overlap_comm nothing overlaps a reduction.
   if (plan::wait_of(plan::overlap_of(context_.config.zero.overlap())) == plan::WaitFor::at_once) drain();
 }
 

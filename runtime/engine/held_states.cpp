@@ -12,7 +12,7 @@ using execution::Context;
 
 namespace {
 
-/// fp32 beside a part that is kept in device memory, for as long as a copy takes.
+/// Temporary fp32 buffer for the copy of a part in device memory.
 device::Buffer staging(const Context& context, std::int64_t elems) {
   return context.device.memory().allocate(bytes_of(elems, kernels::DType::f32),
                                           {ev::MemoryCategory::temporary, ev::kNoId},
@@ -33,17 +33,17 @@ void HeldStates::check(base::StateKind kind, plan::ParamId param) const {
 }
 
 void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range range, float* to) {
-  // Behind the owned range in the numbering: the optimizer knows nothing of these.
+  // Frozen weights are numbered after the owned range; the optimizer does not have them.
   if (!ownership_.frozen_at(range.begin)) return optimizer_.read(kind, range, to);
   check(kind, param);
   const std::int64_t elems = range.size();
   const optim::StoredPart part = parameters_.open_frozen(param);
-  // `range` counts from the owned range's begin, the stored part from the parameter's own slice.
+  // `range` is relative to the begin of the owned range, the stored part to the parameter's slice.
   const kernels::ConstPtr from = advance(kernels::ConstPtr(part.data), range.begin - first_elem(param));
   const auto cast = [elems](device::Stream& stream, kernels::Ptr into, kernels::ConstPtr what) {
     stream.run([into, what, elems](const kernels::Exec& exec) { kernels::cast(exec, into, what, elems); });
   };
-  device::Buffer beside;  // [elems] fp32, where the part is in device memory
+  device::Buffer beside;  // [elems] fp32, if the part is in device memory
   if (part.stream == &context_.device.compute()) {
     beside = staging(context_, elems);
     cast(*part.stream, {beside.data(), kernels::DType::f32}, from);
@@ -51,7 +51,7 @@ void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range ran
   } else {
     cast(*part.stream, {to, kernels::DType::f32}, from);
   }
-  // The kernel is queued on the part's stream: closing comes after it in that order.
+  // The kernel is queued on the part's stream, before the close.
   parameters_.close_frozen(param, optim::PartUse::read);
   // `to` is the caller's memory, which must be filled when this returns; `beside` is still alive here.
   part.stream->synchronize();
@@ -63,7 +63,7 @@ void HeldStates::write(base::StateKind kind, plan::ParamId param, plan::Range ra
   const std::int64_t elems = range.size();
   const optim::StoredPart part = parameters_.open_frozen(param);
   const kernels::Ptr to = advance(part.data, range.begin - first_elem(param));
-  device::Buffer beside;  // [elems] fp32, where the part is in device memory
+  device::Buffer beside;  // [elems] fp32, if the part is in device memory
   kernels::ConstPtr what{from, kernels::DType::f32};
   if (part.stream == &context_.device.compute()) {
     beside = staging(context_, elems);

@@ -1,5 +1,5 @@
-// What a rank holds between two steps, as fp32 on the host: the states of its owned range, which the
-// optimizer has, and behind it the frozen weights, which are kept with the parameters in the storage type.
+// The states of a rank between two steps, as fp32 on the host: those of its owned range, stored by the
+// optimizer, and after it the frozen weights, stored with the parameters in the storage type.
 #pragma once
 
 #include <vector>
@@ -13,16 +13,16 @@ namespace shardscope::engine {
 
 class HeldStates {
  public:
-  /// Everything named outlives this.
+  /// All arguments must outlive this object.
   HeldStates(const execution::Context& context, const plan::Ownership& ownership,
              optim::OptimizerState& optimizer, Parameters& parameters)
       : context_(context), ownership_(ownership), optimizer_(optimizer), parameters_(parameters) {}
 
-  /// The kinds of the owned range; of frozen weights there is `master` only.
+  /// The kinds of the owned range; frozen weights have `master` only.
   [[nodiscard]] std::vector<base::StateKind> kinds() const { return optimizer_.kinds(); }
   /// Elements [range), numbered as plan::OwnedSlice does, within the slices of `param` or, in the owned
-  /// range, of parameters that follow it. Between steps; return when done. Throw std::logic_error on another
-  /// kind of frozen weights than `master`.
+  /// range, of parameters that follow it. Call between steps; synchronous. Throws std::logic_error for frozen
+  /// weights and a kind other than `master`.
   void read(base::StateKind kind, plan::ParamId param, plan::Range range, float* to);
   /// A frozen weight is rounded to the storage type.
   void write(base::StateKind kind, plan::ParamId param, plan::Range range, const float* from);

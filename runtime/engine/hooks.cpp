@@ -31,19 +31,18 @@ void EngineHooks::begin_evaluation(std::uint32_t step) {
   step_ = step;
 }
 
-// The gate comes first at each boundary: a rank that holds there has not yet done what the boundary brings,
-// and after the next gate it has.
+// The gate comes first at each boundary: a rank held there has not yet performed the boundary's actions; at
+// the next gate it has.
 void EngineHooks::pre_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
-  // The root: C4, once a micro-step. The root's forward runs again under checkpointing, which begins no
-  // iteration.
+  // The root: C4, once per micro-step. A recomputation of the root under checkpointing begins no iteration.
   if (plan::raw(module) == 0 && !recomputing_) {
     parameters_.begin_iteration(mode_, micro_step_, step_);
     forwards_.clear();
     returned_.clear();
   }
   forwards_.enter(module);
-  if (mode_ == plan::ModelMode::training) {  // what these count is taken back by the backward
+  if (mode_ == plan::ModelMode::training) {  // the backward decrements these counts
     if (!recomputing_) leaves_.entered(module);
     ends_.forward(module);
   }
@@ -53,17 +52,17 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
 
 void EngineHooks::post_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_forward, plan::raw(module));
-  // While the module is on the stack: what is returned goes to what runs around it (P11), and is not released
-  // below.
+  // While the module is on the stack: returned parameters pass to the modules around it (P11) and are not
+  // released below.
   return_params(module);
   forwards_.leave();
   returned_.left(module);
   parameters_.release(module, forward_pass());
-  // Last: the release is queued when the host may wait.
+  // Last: the release must be queued before the host may wait.
   throttle_.module_queued();
 }
 
-/// One that is not the module's own is read by attribute first, as the forward that returns it must.
+/// A parameter of another module is read by attribute first, as its forward must do to return it.
 void EngineHooks::return_params(plan::ModuleId module) {
   const plan::ModulePlan& plan = context_.model.modules[plan::raw(module)];
   for (const plan::ParamId param : plan.returns) {
@@ -75,7 +74,7 @@ void EngineHooks::return_params(plan::ModuleId module) {
 
 void EngineHooks::begin_recompute(plan::ModuleId block) {
   recomputing_ = true;
-  // Its first forward returned without a graph, see ReturnedValues.
+  // Its first forward ran without a graph, see ReturnedValues.
   returned_.recomputes(block);
 }
 void EngineHooks::end_recompute(plan::ModuleId) { recomputing_ = false; }
@@ -92,7 +91,7 @@ void EngineHooks::pre_backward(plan::ModuleId module) {
 void EngineHooks::post_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_backward, plan::raw(module));
   leaves_.left(module);
-  // What is not reported is released at the end of the whole backward.
+  // Parameters of modules that do not report are released at the end of the whole backward.
   if (ends_.reports(module)) parameters_.release(module, ev::Pass::backward);
   throttle_.module_queued();
 }

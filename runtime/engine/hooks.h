@@ -1,4 +1,4 @@
-// model::Hooks for every stage: gates and the order of calls to parameters and gradients.
+// model::Hooks for every stage: passes gates and calls parameters and gradients in order.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class EngineHooks final : public model::Hooks {
               Gradients& gradients);
 
   void begin_micro_step(std::uint32_t micro_step, std::uint32_t step);
-  /// A batch of an evaluation after `step`: forwards only until the next micro-step begins.
+  /// Begins a batch of an evaluation after `step`: only forwards until the next micro-step begins.
   void begin_evaluation(std::uint32_t step);
-  /// The executor's backward is queued; gradients that waited for it go now.
+  /// The executor's backward is queued; gradients that waited for its end become ready.
   void end_backward() { leaves_.end_backward(); }
 
   void pre_forward(plan::ModuleId module) override;
@@ -37,7 +37,7 @@ class EngineHooks final : public model::Hooks {
   [[nodiscard]] kernels::ConstPtr param(plan::ParamId param) override { return parameters_.get(param); }
   [[nodiscard]] model::GradTarget grad(plan::ParamId param) override { return gradients_.target(param); }
   void grad_ready(plan::ParamId param) override {
-    // Before a leaf module holds it: what it waits for says nothing of when it was complete.
+    // Before a leaf module holds it: the wait must not change the recorded order of completion.
     gradients_.completed(param);
     if (!leaves_.hold(param)) gradients_.ready(param);
   }

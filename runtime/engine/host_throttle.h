@@ -1,5 +1,5 @@
-// Keeps the host from running far ahead of the device: what the host emits (decisions, memory, gates) then
-// carries nearly the time at which it takes effect, and queued work stays bounded.
+// Keeps the host from running far ahead of the device: timestamps of host events (decisions, memory, gates)
+// are then close to the time at which they take effect, and queued work is bounded.
 #pragma once
 
 #include <deque>
@@ -17,9 +17,8 @@ class HostThrottle {
         // Launching on CUDA costs microseconds per kernel: a deeper queue hides it.
         depth_(device.backend() == kernels::Backend::cpu ? 4 : 32) {}
 
-  /// A module's work is queued. Lets the compute stream be at most `depth` modules behind: when it is more,
-  /// waits until it is half of that, for to be woken after every module would cost both threads a switch each
-  /// time.
+  /// Call after a module's work is queued. If the compute stream is more than `depth` modules behind, waits
+  /// until it is half of that behind: a wake-up after every module would cost both threads a context switch.
   void module_queued() {
     marks_.push_back(events_.take());
     device_.compute().record(*marks_.back());

@@ -14,7 +14,7 @@ using execution::EventPool;
 
 namespace {
 
-/// Bytes: arrays of a batch begin where vector loads like them, on the device and in the pinned copy alike.
+/// Bytes: alignment of a batch's arrays for vector loads, on the device and in the pinned copy.
 constexpr std::size_t kPieceAlignment = 64;
 
 std::size_t aligned(std::size_t bytes) {
@@ -29,7 +29,7 @@ InputStaging::InputStaging(device::Device& device, EventPool& events) : device_(
 
 model::Batch InputStaging::stage(const data::HostBatch& batch) {
   Slot& slot = slots_[next_];
-  // The only wait of the host here: its readers are two micro-steps back.
+  // The only host wait here: the readers of this slot are two micro-steps back.
   if (slot.in_use) slot.used->host_wait();
   slot.in_use = false;
 
@@ -37,13 +37,13 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   const std::size_t targets = batch.targets.size() * sizeof(std::int32_t);
   const std::size_t inputs = batch.inputs.size() * sizeof(float);
   const std::size_t labels = batch.labels.size() * sizeof(float);
-  // Twice the tokens: positions have the same extent. Targets are of token models, inputs and labels of
-  // vector models.
+  // Twice the tokens: positions have the same extent. Token models have targets, vector models inputs and
+  // labels.
   const std::size_t bytes = 2 * aligned(tokens) + aligned(targets) + aligned(inputs) + aligned(labels);
   device::Stream& copy = device_.copy();
   if (slot.device.bytes() < bytes) {
     const device::MemoryTag tag{instrumentation::MemoryCategory::input, instrumentation::kNoId};
-    // Both before the new ones are taken: the larger batch need not fit beside the smaller one.
+    // Both are freed before the new ones are allocated: the two need not fit in memory together.
     slot.device.reset();
     slot.pinned.reset();
     slot.device = device_.memory().allocate(bytes, tag, copy);
@@ -55,7 +55,7 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   auto* host = static_cast<std::byte*>(slot.pinned.data());
   auto* there = static_cast<std::byte*>(slot.device.data());
   std::size_t at = 0;
-  // To the pinned copy first; what is returned is where the same bytes will be on the device.
+  // Copies to pinned memory; returns the device address of the same bytes.
   const auto place = [&](const void* source, std::size_t size) -> const void* {
     if (size == 0) return nullptr;
     std::memcpy(host + at, source, size);
@@ -70,12 +70,11 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   result.targets = static_cast<const std::int32_t*>(place(batch.targets.data(), targets));
   result.inputs = static_cast<const float*>(place(batch.inputs.data(), inputs));
   result.labels = static_cast<const float*>(place(batch.labels.data(), labels));
-  // Padding: targets below 0 count neither to the loss nor to the tokens.
+  // Padding: targets below 0 count for neither the loss nor the tokens.
   result.ignored = std::ranges::count_if(batch.targets, [](std::int32_t target) { return target < 0; });
-  // Last of all: with the same B and T everything before it has the same extent, so that they stay where they
-  // are.
+  // Last: with the same B and T everything before them has the same size, so they keep their offset.
   if (tokens > 0) result.positions = reinterpret_cast<const std::int32_t*>(there + at);
-  if (tokens > 0 && (slot.B != batch.B || slot.T != batch.T)) {  // else they are there already
+  if (tokens > 0 && (slot.B != batch.B || slot.T != batch.T)) {  // else they are on the device already
     auto* const positions = reinterpret_cast<std::int32_t*>(host + at);
     for (std::int64_t i = 0; i < batch.B * batch.T; ++i)
       positions[i] = static_cast<std::int32_t>(i % batch.T);
@@ -87,10 +86,10 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
                                                          .queue_depth = 1,
                                                          .bytes = static_cast<std::int64_t>(at)};
   emit_on<ev::EventKind::transfer_begin>(copy, fields);
-  // One copy of all arrays; positions that are there already are not copied again.
+  // One copy of all arrays, without positions that are already on the device.
   device_.copy_async(there, host, at, copy);
   emit_end_on<ev::EventKind::transfer_begin>(copy, fields);
-  // Compute starts on the batch when it has arrived; the host goes on.
+  // The compute stream waits for the copy; the host does not.
   events_.order(copy, device_.compute());
   return result;
 }

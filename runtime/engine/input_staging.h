@@ -1,6 +1,6 @@
-// Brings micro-batches to the device and losses back: two slots, so that the next batch is copied while
-// the present one is computed, and the host is never more than two micro-steps ahead. A slot grows to the
-// largest batch that it has held.
+// Copies micro-batches to the device: two slots, so that the next batch is copied while the current one is
+// computed, and the host is never more than two micro-steps ahead. A slot grows to the size of its largest
+// batch.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class InputStaging {
  private:
   struct Slot {
     device::Buffer pinned, device;        ///< a whole batch: tokens and targets [B,T], or inputs and labels
-    std::int64_t B = 0, T = 0;            ///< whose positions stand behind that on the device
+    std::int64_t B = 0, T = 0;            ///< shape of the positions stored after the batch on the device
     std::unique_ptr<device::Event> used;  ///< recorded on the compute stream after the last reader
     bool in_use = false;
   };

@@ -16,11 +16,11 @@ LeafGradients::LeafGradients(const Context& context, Gradients& gradients)
       leaf_of_(context.model.params.size(), plan::kNone<ModuleId>),
       ready_(context.model.params.size(), false),
       visits_(context.model.modules.size(), 0) {
-  // C13 is a matter of stage 3: no parameter has a leaf then, and hold() takes nothing.
+  // C13 applies to stage 3 only: otherwise no parameter has a leaf, and hold() returns false.
   if (context.config.zero.stage != 3) return;
   params_ = plan::leaf_gradients(context.model);
   for (const plan::ModulePlan& module : context.model.modules) {
-    // A parameter has one leaf at most: plan::leaf_gradients() gives those alone that nothing outside uses.
+    // A parameter has at most one leaf: plan::leaf_gradients() returns only those not used outside.
     for (const ParamId param : params_[plan::raw(module.id)]) leaf_of_[plan::raw(param)] = module.id;
   }
 }
@@ -38,14 +38,14 @@ bool LeafGradients::hold(ParamId param) {
 
 void LeafGradients::left(ModuleId module) {
   std::uint32_t& visits = visits_[plan::raw(module)];
-  // 0: of a recomputation, which does not enter, or not of a leaf with gradients.
+  // 0: a recomputation, which does not enter, or a module that is no leaf with gradients.
   if (visits > 0 && --visits == 0) give(module);
 }
 
 void LeafGradients::end_backward() {
   for (const plan::ModulePlan& module : context_.model.modules) {
     std::uint32_t& visits = visits_[plan::raw(module.id)];
-    // P12: its input needed no gradient, so that no left() came.
+    // P12: its input needed no gradient, so left() was not called.
     if (visits > 0) give(module.id);
     visits = 0;
   }
@@ -53,15 +53,14 @@ void LeafGradients::end_backward() {
 
 void LeafGradients::give(ModuleId module) {
   for (const ParamId param : params_[plan::raw(module)]) {
-    // An expert that got no token: other ranks may have a gradient of it, and every rank must reduce the same
-    // list.
+    // An expert without tokens: other ranks may have its gradient, and every rank must reduce the same list.
     if (!ready_[plan::raw(param)]) {
       const model::GradTarget target = gradients_.target(param);
       context_.device.compute().run(
           [data = target.data.data, bytes = context_.bytes_of(context_.elems_of(param))](
               const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
     }
-    // Before ready(): from here on the gradient is the bucket's.
+    // Before ready(): from then on the gradient belongs to the bucket.
     ready_[plan::raw(param)] = false;
     gradients_.ready(param);
   }

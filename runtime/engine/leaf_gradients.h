@@ -1,6 +1,6 @@
-// Gradients of ZeRO-3 leaf modules (C13): they wait for the end of their module's backward and go together,
-// in parameter order, so that every rank reduces alike whatever ran inside. What got no gradient goes as
-// zero.
+// Gradients of ZeRO-3 leaf modules (C13): they wait for the end of their module's backward and become ready
+// together, in parameter order, so that every rank reduces the same list whatever ran inside. Parameters
+// without a gradient contribute zero.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ class LeafGradients {
  public:
   LeafGradients(const execution::Context& context, Gradients& gradients);
 
-  /// A forward visit, not a recomputation: its backward will end in left(), or with the whole backward.
+  /// A forward visit, not a recomputation: its backward ends in left() or with the whole backward.
   void entered(plan::ModuleId module);
-  /// Takes a gradient that is ready if it has to wait. Returns whether it does.
+  /// Holds back a complete gradient if it has to wait for a leaf module. Returns whether it does.
   [[nodiscard]] bool hold(plan::ParamId param);
   /// The backward of a visit is queued.
   void left(plan::ModuleId module);
-  /// Modules whose input needs no gradient have no end of their own (P12).
+  /// End of the whole backward, for modules whose input needs no gradient, which have no left() (P12).
   void end_backward();
 
  private:

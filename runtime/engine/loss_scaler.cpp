@@ -13,7 +13,7 @@ plan::LossScaler make_scaler(const config::TrainingConfig& training) {
   config.hysteresis = fp16.hysteresis;
   config.consecutive_hysteresis = fp16.consecutive_hysteresis;
   config.min_loss_scale = fp16.min_loss_scale;
-  // D8: which scale gradients are divided by when it has just moved.
+  // D8: the scale that gradients are divided by when it has just changed.
   config.order = training.zero.compat.update_scale_before_unscale ? plan::UnscaleOrder::updated
                                                                   : plan::UnscaleOrder::made_with;
   config.norm_order = plan::norm_order(config.order, training.zero.stage);

@@ -1,4 +1,4 @@
-// The loss scaler that a configuration asks for.
+// Creates the loss scaler of a configuration.
 #pragma once
 
 #include "runtime/config/config.h"
@@ -6,7 +6,7 @@
 
 namespace shardscope::engine {
 
-/// None where fp16 is off (L1).
+/// LossScaler::none() if fp16 is off (L1).
 [[nodiscard]] plan::LossScaler make_scaler(const config::TrainingConfig& training);
 
 }  // namespace shardscope::engine

@@ -18,11 +18,11 @@ class LossValues {
         on_device_(device.memory().allocate(bytes(), kTag, device.compute())),
         on_host_(device.pinned().allocate(bytes(), kTag, device.compute())) {}
 
-  /// On the device; where the kernel of the i-th loss writes it.
+  /// Device address of the i-th loss.
   [[nodiscard]] float* at(std::size_t i) { return static_cast<float*>(on_device_.data()) + i; }
-  /// Queues the copy of all of them behind what the compute stream has.
+  /// Queues the copy of all losses to the host on the compute stream.
   void queue_copy() { device_.copy_async(on_host_.data(), on_device_.data(), bytes(), device_.compute()); }
-  /// On the host, after the compute stream was waited for behind queue_copy(); until the next one.
+  /// Host values; valid after waiting for the compute stream, until the next queue_copy().
   [[nodiscard]] std::span<const float> values() const {
     return {static_cast<const float*>(on_host_.data()), count_};
   }

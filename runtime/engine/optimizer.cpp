@@ -15,8 +15,7 @@ std::unique_ptr<optim::OptimizerState> make_zenflow(const Context& context, Para
                                                     const Gradients& gradients,
                                                     const plan::Ownership& ownership) {
   const plan::ZeroConfig& zero = context.config.zero;
-  // Gradients of everything that is owned are on the device: device_gradients() leaves them there with
-  // ZenFlow.
+  // All owned gradients are on the device: device_gradients() keeps them there with ZenFlow.
   offload::ZenFlowInput input{.device = context.device,
                               .params = parameters.sink(),
                               .type = context.type(),
@@ -27,13 +26,12 @@ std::unique_ptr<optim::OptimizerState> make_zenflow(const Context& context, Para
                               .matrices = 0,
                               .matrix_of = {},
                               .pin_memory = zero.offload_optimizer.pin_memory,
-                              // Over the host: a few doubles for each matrix, when votes are counted.
+                              // On the host: a few doubles per matrix, when votes are counted.
                               .sum_over_ranks = [&comm = context.control_comm](std::span<double> sums) {
                                 comm.all_reduce_host(sums);
                               }};
   input.slices = plan::column_slices(context.model, ownership, context.rank(), input.settings.topk_ratio);
-  // By ParamId; of a parameter that is no trained matrix the number is the next matrix's, which is never
-  // asked for.
+  // By ParamId; for a parameter that is no trained matrix the entry is not used.
   for (const plan::ParamPlan& param : context.model.params) {
     input.matrix_of.push_back(static_cast<std::uint32_t>(input.matrices));
     if (param.trainable && param.shape.size() == 2) ++input.matrices;
@@ -47,7 +45,7 @@ std::unique_ptr<optim::OptimizerState> make_optimizer(const Context& context, Pa
                                                       const Gradients& gradients,
                                                       const plan::Ownership& ownership) {
   const plan::ZeroConfig& zero = context.config.zero;
-  // An optimizer of its own: it has columns and intervals in place of sub-groups that are updated alone (O5).
+  // A separate optimizer: it has columns and intervals instead of independently updated sub-groups (O5).
   if (zero.zenflow) return make_zenflow(context, parameters, gradients, ownership);
   return offload::make_optimizer(context.device, parameters.sink(), context.type(), gradients.owned(),
                                  ownership.sub_groups(), zero);

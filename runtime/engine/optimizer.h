@@ -1,4 +1,4 @@
-// The optimizer that a configuration asks for, over this rank's parameters and gradients.
+// Creates the optimizer of a configuration for this rank's parameters and gradients.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,13 @@
 
 namespace shardscope::engine {
 
-/// Everything named outlives the result. Throws std::invalid_argument on ZenFlow intervals that contradict
-/// each other.
+/// All arguments must outlive the result. Throws std::invalid_argument on contradictory ZenFlow intervals.
 [[nodiscard]] std::unique_ptr<optim::OptimizerState> make_optimizer(const execution::Context& context,
                                                                     Parameters& parameters,
                                                                     const Gradients& gradients,
                                                                     const plan::Ownership& ownership);
 
-/// Of a parameter group, in the update that follows `updates` others.
+/// AdamW settings of a parameter group in the update after `updates` earlier ones.
 [[nodiscard]] kernels::AdamW adamw_of(const config::TrainingConfig& config, std::uint32_t param_group,
                                       std::int64_t updates);
 

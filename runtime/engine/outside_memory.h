@@ -1,5 +1,5 @@
-// Device memory that the runtime's arenas do not hold, as a curve: asked of the driver between steps, at most
-// a few times a second. Asking synchronizes nothing.
+// Device memory outside the runtime's arenas, over time: queried from the driver between steps, at most a few
+// times a second. The query does not synchronize.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ namespace shardscope::engine {
 
 class OutsideMemory {
  public:
-  /// Emits outside_memory if it is time to; nothing on a device that does not count its memory. The device
-  /// must be the calling thread's.
+  /// Emits outside_memory if the period has elapsed; nothing on a device that cannot report its memory.
+  /// `device` must be the calling thread's current device.
   void sample(device::Device& device, std::chrono::steady_clock::time_point now) {
     if (!ev::enabled(ev::detail_of(ev::EventKind::outside_memory))) return;
     if (last_ && now - *last_ < kPeriod) return;

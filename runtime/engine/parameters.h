@@ -1,5 +1,5 @@
-// Where the parameters are: resident and flat (stages 0 to 2) or partitioned one by one (stage 3). The engine
-// calls these at the boundaries; the optimizer sees the owned range only.
+// Storage of the parameters: resident and flat (stages 0 to 2) or partitioned one by one (stage 3). The
+// engine calls these functions at module boundaries; the optimizer sees the owned range only.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace shardscope::engine {
 
-/// What became of the weights: the optimizer changed the owned range, left it as it was (gradients not
-/// finite), or all were set from outside, frozen ones too, `initial`ly before anything was trained.
+/// What happened to the weights: the optimizer updated the owned range, skipped it (non-finite gradients), or
+/// all were set by the caller, frozen ones too, `initial` before the first step.
 enum class Update : std::uint8_t { applied, skipped, replaced, initial };
 [[nodiscard]] constexpr plan::WeightChange weight_change(Update update) noexcept {
   switch (update) {
@@ -42,32 +42,32 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Root forward of a micro-step, or of a batch of an evaluation, which has no number of a micro-step.
+  /// Root forward of a micro-step, or of an evaluation batch, which has no micro-step number.
   virtual void begin_iteration(plan::ModelMode mode, std::uint32_t micro_step, std::uint32_t step) = 0;
-  /// Before a module runs: its parameters are whole for the work that the compute stream gets afterwards.
+  /// Before a module runs: its parameters are whole for compute-stream work queued afterwards.
   virtual void acquire(plan::ModuleId module, ev::Pass pass) = 0;
   /// `param` of another module is read inside `module`.
   virtual void acquire_external(plan::ParamId param, plan::ModuleId module) = 0;
-  /// The forward of `module` ends and returns `param` (plan::FetchScheduler::return_param). Where parameters
-  /// are whole all the time there is nothing to keep.
+  /// The forward of `module` ends and returns `param` (plan::FetchScheduler::return_param). Does nothing if
+  /// parameters are always whole.
   virtual void return_param(plan::ParamId, plan::ModuleId, std::span<const plan::ModuleId>) {}
-  /// Registers `param` as an external parameter of `module`, or no longer, between two steps
-  /// (plan::FetchScheduler). Where parameters are whole all the time there is nothing to register.
+  /// Registers or unregisters `param` as an external parameter of `module`, between two steps
+  /// (plan::FetchScheduler). Does nothing if parameters are always whole.
   virtual void register_external(plan::ParamId, plan::ModuleId) {}
   virtual void unregister_external(plan::ParamId, plan::ModuleId) {}
   /// After a module's work is queued.
   virtual void release(plan::ModuleId module, ev::Pass pass) = 0;
   virtual void end_backward() = 0;
-  /// The optimizer is next on the compute stream: nothing but the owned range may be needed any more.
+  /// The optimizer is next on the compute stream: only the owned range is needed from here on.
   virtual void before_update() = 0;
-  /// The optimizer is queued: make new values of the owned range known to the other ranks.
+  /// The optimizer is queued: sends the new values of the owned range to the other ranks.
   virtual void after_update(Update update) = 0;
 
   /// The whole parameter, between acquire and release of a module that uses it.
   [[nodiscard]] virtual kernels::ConstPtr get(plan::ParamId param) const = 0;
-  /// How parameters on NVMe are read and written; empty where none are there.
+  /// How parameters on NVMe are read and written, for the log; empty if there are none.
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
-  /// Takes what the optimizer makes of this rank's owned range.
+  /// Receives the optimizer's new values of this rank's owned range.
   [[nodiscard]] virtual optim::ParamSink& sink() = 0;
   /// The elements of a frozen parameter that this rank owns (plan::Ownership), in storage type, between
   /// two steps, for work on the part's stream. One at a time; close_frozen() is called when that work is
@@ -76,7 +76,7 @@ class Parameters {
   virtual void close_frozen(plan::ParamId param, optim::PartUse use) = 0;
 };
 
-/// Stages 0, 1 and 2. `ownership` outlives the result.
+/// Stages 0, 1 and 2. All arguments must outlive the result.
 [[nodiscard]] std::unique_ptr<Parameters> make_flat_parameters(const execution::Context& context,
                                                                execution::EventPool& events,
                                                                const plan::Ownership& ownership);

@@ -1,5 +1,5 @@
-// Stage 3: the engine's side of plan::FetchScheduler. The scheduler decides; this emits each decision and
-// hands it to GatherExecutor, which owns the memory and the streams' waits.
+// Stage 3: the engine's side of plan::FetchScheduler. The scheduler decides; this class emits each decision
+// and passes it to GatherExecutor, which manages memory and stream waits.
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -32,14 +32,14 @@ namespace {
 using plan::ParamId;
 using plan::ParamStatus;
 
-/// Where shards are kept (P6) and how, and the host buffers of those on NVMe.
+/// Where shards are kept (P6), in which form, and the host buffers of those on NVMe.
 struct Placement {
   std::vector<plan::ShardPlace> places;
   std::vector<bool> quantized;  ///< by ParamId
   plan::SwapBuffers buffers;
 };
 
-// All from sizes and settings alone, so that every rank decides alike.
+// Depends on sizes and settings only, so that every rank decides alike.
 Placement make_placement(const Context& context, const plan::Ownership& ownership) {
   const plan::ZeroConfig& zero = context.config.zero;
   std::vector<std::int64_t> elems;
@@ -55,7 +55,7 @@ Placement make_placement(const Context& context, const plan::Ownership& ownershi
   return placement;
 }
 
-// The scheduler has to know what has to be read from NVMe: it stops a prefetch there (C8) and counts buffers
+// The scheduler has to know which shards are on NVMe: it stops a prefetch at them (C8) and counts buffers
 // (C12).
 plan::SchedulerConfig scheduler_config(const plan::ZeroConfig& zero, const Placement& placement) {
   plan::SchedulerConfig config = plan::make_scheduler_config(zero);
@@ -69,7 +69,7 @@ plan::SchedulerConfig scheduler_config(const plan::ZeroConfig& zero, const Place
 std::unique_ptr<offload::ShardStore> make_shards(const Context& context, const plan::Ownership& ownership,
                                                  const Placement& placement) {
   const plan::ZeroConfig& zero = context.config.zero;
-  // All on the device: one buffer, and no store that has to load anything.
+  // All on the device: one buffer, and nothing to load.
   if (zero.offload_param.device == plan::OffloadDevice::none) {
     return offload::make_device_shards(context.device, context.type(), ownership.shards(),
                                        placement.quantized);
@@ -105,7 +105,7 @@ class PartitionedParameters final : public Parameters {
         shards_(make_shards(context, ownership, placement_)),
         stored_shards_(context, ownership, *shards_),
         gathers_(context, events, ownership, scheduler_, path_, *shards_) {
-    // What the members above queued on the compute stream comes before the first gather.
+    // The first gather waits for the work that the members above queued on the compute stream.
     events_.order(context_.device.compute(), context_.device.gather());
   }
 
@@ -113,22 +113,22 @@ class PartitionedParameters final : public Parameters {
     model_mode_ = model_mode;
     micro_step_ = micro_step;
     step_ = step;
-    // Of the mode that begins: evaluation has a trace of its own (C17).
+    // The trace mode for `model_mode`: evaluation has its own trace (C17).
     const plan::TraceMode before = scheduler_.mode(model_mode);
     const plan::TraceMode mode = scheduler_.begin_iteration(model_mode);
     const plan::Drain& drain = scheduler_.drained();
-    // What the iteration before left in flight (C4): waited for before it is freed, since a collective still
-    // writes to it.
+    // Gathers that the previous iteration left in flight (C4): waited for before they are freed, since a
+    // collective still writes to them.
     gathers_.wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
     gathers_.free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
     path_.begin_iteration(model_mode);
-    // C3: the trace was recorded in the iteration that has just ended, on every rank. Ranks with other orders
-    // would prefetch by collectives that do not meet.
+    // C3: the trace was recorded in the iteration that has just ended, on every rank. Ranks with different
+    // orders would issue different collectives and deadlock.
     if (before == plan::TraceMode::record) {
       check_same_trace(scheduler_, context_.model, context_.control_comm);
     }
-    // An event of its own, so that training's trace is not seen to change by an evaluation.
+    // A separate event kind, so that an evaluation does not appear to change training's trace.
     if (model_mode == plan::ModelMode::evaluation) {
       emit_host<ev::EventKind::eval_trace_mode>({.mode = mode, .step = step});
     } else {
@@ -138,15 +138,15 @@ class PartitionedParameters final : public Parameters {
 
   void acquire(plan::ModuleId module, ev::Pass pass) override {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::fetch);
-    // Before the gathers are issued: which copies they read depends on the pass (D6).
+    // Before the gathers are issued: the pass decides which copies they read (D6).
     path_.enter(inside(pass));
     const plan::FetchPlan plan = pass == ev::Pass::recompute ? scheduler_.fetch_recomputed(module)
                                                              : scheduler_.fetch(module, inside(pass));
-    // Counters are those of micro-steps: what an evaluation fetches would count to the next one.
+    // Counters are per micro-step: fetches of an evaluation would count to the next one.
     if (model_mode_ == plan::ModelMode::training) count(plan, pass);
     execute(plan, module, ev::StatusCause::fetch);
   }
-  // Not counted: C16's counters are of the coordinator's fetches.
+  // Not counted: C16 counts the coordinator's fetches only.
   void acquire_external(ParamId param, plan::ModuleId module) override {
     execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
   }
@@ -161,7 +161,7 @@ class PartitionedParameters final : public Parameters {
                                               .trace_step = static_cast<std::uint32_t>(plan.fetch.trace_step),
                                               .prefetched_elems = plan::raw(param),
                                               .available_elems = plan.fetch.available_elems});
-    // No prefetch and no limit: DeepSpeed gathers what is returned outside its coordinator.
+    // No prefetch and no limit: DeepSpeed gathers returned parameters outside its coordinator.
     gathers_.issue(plan.fetch.gather, plan.holder, ev::StatusCause::external, plan.fetch.available_elems);
     gathers_.wait_for(plan.fetch.wait_for, plan.holder);
     gathers_.announce(plan.fetch.completed, plan.holder, plan.fetch.available_elems);
@@ -172,7 +172,7 @@ class PartitionedParameters final : public Parameters {
     scheduler_.register_external(param, module);
     emit_external(param, module);
   }
-  // No module: it is external to none from now on.
+  // kNone: it is no longer external to `module`.
   void unregister_external(ParamId param, plan::ModuleId module) override {
     scheduler_.unregister_external(param, module);
     emit_external(param, plan::kNone<plan::ModuleId>);
@@ -182,7 +182,7 @@ class PartitionedParameters final : public Parameters {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::release);
     const plan::ReleasePlan plan = pass == ev::Pass::recompute ? scheduler_.release_recomputed(module)
                                                                : scheduler_.release(module, inside(pass));
-    // Whether what is freed leaves a secondary copy depends on the pass (D6).
+    // The pass decides whether a freed parameter leaves a secondary copy (D6).
     path_.enter(inside(pass));
     for (const plan::Kept& kept : plan.kept) {
       emit_host<ev::EventKind::release_kept>({.reason = kept.reason,
@@ -195,29 +195,29 @@ class PartitionedParameters final : public Parameters {
 
   void end_backward() override {
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::release_all);
-    // Modules without an end of their backward (P12) still hold theirs.
+    // Modules without a post-backward (P12) still hold their parameters.
     const std::vector<ParamId> released = scheduler_.release_leftovers();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::release,
                   scheduler_.available_elems());
-    // At the end of each backward: counters are of a micro-step.
+    // At the end of each backward: counters are per micro-step.
     emit_counters();
   }
 
   void before_update() override {
-    // What was set of a frozen shard between steps must be rounded before it is gathered again.
+    // A frozen shard set between steps must be quantized before it is gathered again.
     stored_shards_.finish();
     // A collective that still reads shards would see half of the update.
     gathers_.wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.begin_update();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition,
                   scheduler_.available_elems());
-    // After the last gather: what was read ahead from NVMe is about to be outdated.
+    // After the last gather: shards read ahead from NVMe are about to be outdated.
     shards_->forget();
   }
 
   void after_update(Update update) override {
     const plan::WeightChange change = weight_change(update);
-    // Weights that changed while they were gathered: what is whole has the old values.
+    // Gathered parameters whose weights changed have the old values.
     const std::vector<ParamId> outdated = scheduler_.end_update(change);
     gathers_.free(outdated, plan::kNone<plan::ModuleId>, ev::StatusCause::partition,
                   scheduler_.available_elems());
@@ -229,7 +229,7 @@ class PartitionedParameters final : public Parameters {
     // Peers read the shards from the gather stream.
     events_.order(context_.device.compute(), context_.device.gather());
     const plan::SchedulerCompat compat(context_.config.zero.compat.scheduler);
-    // DeepSpeed gathers them after a step that changed something; before one, the first use does.
+    // DeepSpeed gathers persistent parameters after an update; otherwise their first use does.
     if (compat.gathers_persistent_only_after_updates() &&
         (update == Update::initial || update == Update::skipped))
       return;
@@ -240,14 +240,14 @@ class PartitionedParameters final : public Parameters {
     gathers_.issue(gather, plan::kNone<plan::ModuleId>, ev::StatusCause::persistent,
                    scheduler_.available_elems());
     emit_on<ev::EventKind::phase_end>(stream, {.phase = ev::Phase::gather});
-    // Here and not at the first use: the parameters count as available from now on.
+    // Here, not at the first use: the parameters count as available from now on.
     gathers_.wait_for({gather.id}, plan::kNone<plan::ModuleId>);
     gathers_.announce(gather.params, plan::kNone<plan::ModuleId>, scheduler_.available_elems());
   }
 
   [[nodiscard]] kernels::ConstPtr get(ParamId param) const override {
     const void* data = gathers_.data(param);
-    // A decision that was wrong is an error at once, not a kernel that reads freed memory.
+    // A wrong decision is an error here, instead of a kernel that reads freed memory.
     if (data == nullptr) {
       throw std::logic_error("parameter " + context_.model.params[plan::raw(param)].name +
                              " is used while it is partitioned: its module was not fetched");
@@ -262,8 +262,8 @@ class PartitionedParameters final : public Parameters {
 
  private:
   void count(const plan::FetchPlan& plan, ev::Pass pass) {
-    // By source (FetchCounters::kGatherSources): copies and int8 shards are gathers of their own
-    // (C11a), and counted so.
+    // By source (FetchCounters::kGatherSources): copies and int8 shards are separate gathers (C11a), and
+    // counted as such.
     counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
                       [this](ParamId id) -> std::size_t {
                         const bool copied = path_.source(id) == plan::GatherSource::secondary;
@@ -271,7 +271,7 @@ class PartitionedParameters final : public Parameters {
                       });
   }
 
-  /// On the host lane with the compute stream's time, so that they lie in their micro-step.
+  /// On the host lane with the compute stream's timestamp, so that they fall into their micro-step.
   void emit_counters() {
     const plan::FetchCounts counts = counters_.take();
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -285,7 +285,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void execute(const plan::FetchPlan& plan, plan::ModuleId module, ev::StatusCause cause) {
-    // C1, C2: in the order of the plan. What is in flight is freed before anything is gathered anew.
+    // C1, C2: in the order of the plan. In-flight parameters are freed before anything is gathered again.
     if (plan.invalidated) {
       const plan::Invalidation& invalid = *plan.invalidated;
       emit_host<ev::EventKind::trace_invalidated>(
@@ -294,7 +294,7 @@ class PartitionedParameters final : public Parameters {
            .got_module = plan::raw(invalid.got),
            .trace_step = static_cast<std::uint32_t>(invalid.trace_step),
            .recorded_modules = invalid.recorded});
-      // Once, not on every rank: all have the same trace.
+      // On one rank only: all have the same trace.
       if (context_.config.zero.log_trace_cache_warnings && context_.rank() == 0) {
         std::fprintf(stderr, "%s\n", plan::trace_cache_warning(invalid).c_str());
       }
@@ -308,13 +308,13 @@ class PartitionedParameters final : public Parameters {
                                               .prefetched_elems = plan.prefetch.elems,
                                               .available_elems = plan.available_elems});
     gathers_.issue(plan.gather, module, cause, plan.available_elems);
-    // What is read by attribute is gathered outside DeepSpeed's coordinator, where nothing is counted.
+    // Parameters read by attribute are gathered outside DeepSpeed's coordinator and not counted.
     if (cause == ev::StatusCause::fetch) gathers_.limit_ongoing(plan.wait, module);
-    // Own gathers and prefetches of earlier modules that this one uses.
+    // This module's gather, and earlier prefetches of its parameters.
     gathers_.wait_for(plan.wait_for, module);
-    // Behind the wait on the compute stream, so that the event's time is that of the first possible use.
+    // After the wait on the compute stream, so that the event's timestamp is that of the first possible use.
     gathers_.announce(plan.completed, module, plan.available_elems);
-    // After the waits: a prefetch must not hold up what this module needs (C5).
+    // After the waits: a prefetch must not delay the parameters that this module needs (C5).
     if (plan.prefetch.id != plan::kNone<plan::GatherId>) {
       emit_host<ev::EventKind::prefetch_issued>(
           {.gather = plan::raw(plan.prefetch.id),
@@ -323,14 +323,14 @@ class PartitionedParameters final : public Parameters {
            .elems = plan.prefetch.elems});
       gathers_.issue(plan.prefetch, module, ev::StatusCause::prefetch, plan.available_elems);
     }
-    // Without overlap_comm: the prefetch that was issued above.
+    // Without overlap_comm: waits for the prefetch issued above.
     gathers_.wait_for(plan.wait_at_once, module);
     if (plan.read_ahead.empty()) return;
     const ev::nvtx::FunctionRange range(ev::nvtx::Function::prefetch_nvme);
     shards_->read_ahead(plan.read_ahead);
   }
 
-  /// The status stays; which module the parameter is external to is new.
+  /// Same status; the module to which the parameter is external is new.
   void emit_external(ParamId param, plan::ModuleId module) {
     gathers_.emit_status(context_.device.compute(), param, module, scheduler_.status(param),
                          ev::StatusCause::external, scheduler_.available_elems());

@@ -11,13 +11,13 @@ using execution::emit_on;
 
 namespace {
 
-// Called when the compute stream has passed the last point, with the times at which the four were reached. In
+// Called when the compute stream has reached the last of the four points, with their timestamps in
 // nanoseconds.
 void judge(ev::Event& event, std::span<const std::int64_t> reached_ns) {
   // begin, end, need, resume: the order of `points` in used().
   const plan::PrefetchVerdict verdict =
       plan::judge_prefetch({reached_ns[0], reached_ns[1], reached_ns[2], reached_ns[3]});
-  // Read, filled in and written back: the event was made before the times were known.
+  // Completes the event, which was created before the timestamps were known.
   auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
   fields.outcome = verdict.outcome;
   fields.slack_ns = verdict.slack_ns;
@@ -32,20 +32,20 @@ PrefetchWatch::Watched* PrefetchWatch::find(plan::GatherId gather) {
   return found == watched_.end() ? nullptr : &found->second;
 }
 
-// Of a pool: events that earlier gathers gave back are recorded anew.
+// From a pool: events returned by earlier gathers are reused.
 void PrefetchWatch::record(Point& point, device::Stream& stream) {
   point = events_.take();
   stream.record(*point);
 }
 
-// Some were never recorded: a prefetch that is not used has no need and no resume.
+// Some were never recorded: an unused prefetch has no `need` and no `resume`.
 void PrefetchWatch::return_points(Watched& watched) {
   for (Point* point : {&watched.begin, &watched.end, &watched.need, &watched.resume}) {
     if (*point) events_.give_back(std::move(*point));
   }
 }
 
-// Asked once for each gather: where detail is raised later, those already in flight stay unwatched.
+// Checked once per gather: if the detail level is raised later, gathers in flight stay unwatched.
 void PrefetchWatch::began(plan::GatherId gather, std::size_t params) {
   if (!ev::enabled(ev::detail_of(ev::EventKind::prefetch_outcome))) return;
   Watched& watched = watched_[plan::raw(gather)];
@@ -67,10 +67,10 @@ void PrefetchWatch::resumed(plan::GatherId gather) {
 
 void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
   Watched* watched = find(gather);
-  // One outcome for each prefetch: later uses find it there anyway.
+  // One outcome per prefetch: for later uses it is available anyway.
   if (watched == nullptr || watched->reported) return;
   watched->reported = true;
-  // Detail may have been lowered since began().
+  // The detail level may have been lowered since began().
   if (ev::enabled(ev::detail_of(ev::EventKind::prefetch_outcome))) {
     const std::array<device::Event*, 4> points = {watched->begin.get(), watched->end.get(),
                                                   watched->need.get(), watched->resume.get()};
@@ -85,9 +85,9 @@ void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
 void PrefetchWatch::freed(plan::GatherId gather, Freed how, bool last) {
   Watched* watched = find(gather);
   if (watched == nullptr) return;
-  // Of one parameter is enough: the rest of the gather was for the same trace.
+  // One parameter is enough: the whole gather followed the same trace.
   watched->invalidated |= how == Freed::invalidated;
-  // While one of its parameters is held, a use may still come.
+  // While one of its parameters is held, it may still be used.
   if (!last) return;
   if (!watched->reported) {
     emit_on<ev::EventKind::prefetch_outcome>(device_.compute(),

@@ -1,4 +1,4 @@
-// Emits the outcome of each prefetch (event prefetch_outcome). The streams record when they reached the
+// Emits the outcome of each prefetch (event prefetch_outcome). Events on the streams record the times of the
 // gather and its first use, so the host neither polls nor waits.
 #pragma once
 
@@ -12,14 +12,13 @@
 
 namespace shardscope::engine {
 
-/// Calls follow the order in which the work is queued. Gathers that began() was not called for are not
-/// watched: further calls for them are ignored.
+/// Calls follow the order in which work is queued. Calls for gathers without began() are ignored.
 class PrefetchWatch {
  public:
   explicit PrefetchWatch(device::Device& device)
       : device_(device), events_(device, execution::EventPool::Kind::timed) {}
 
-  /// The gather stream is about to gather ahead; not watched while the event is disabled.
+  /// A prefetch is about to be queued on the gather stream; ignored while the event is disabled.
   void began(plan::GatherId gather, std::size_t params);
   /// Its last collective is queued.
   void ended(plan::GatherId gather);
@@ -28,7 +27,7 @@ class PrefetchWatch {
   void resumed(plan::GatherId gather);
   /// A module uses its parameters; the first use reports the outcome.
   void used(plan::GatherId gather, plan::ModuleId module);
-  /// A parameter of it is freed, with an invalid trace or not; `last`: none is left.
+  /// A parameter of the gather is freed; `invalidated`: together with its trace; `last`: none is left.
   enum class Freed : std::uint8_t { released, invalidated };
   void freed(plan::GatherId gather, Freed how, bool last);
 

@@ -28,13 +28,13 @@ QuantizedReduce::QuantizedReduce(const Context& context)
       order_(plan::swizzle(topology_)),
       errors_(context.model.params.size()) {}
 
-// The plan's decision, which zero_traffic.cpp counts by as well.
+// The plan's decision, used by zero_traffic.cpp as well.
 bool QuantizedReduce::takes(plan::ParamId param) const {
   return plan::gradient_path(context_.config.zero, topology_,
                              context_.model.params[plan::raw(param)].shape) == plan::GradientPath::quantized;
 }
 
-// Two values a byte: groups.elems is even, since elems % (2 * world) == 0 (P19).
+// Two values per byte: groups.elems is even, since elems % (2 * world) == 0 (P19).
 std::uint8_t* QuantizedReduce::Values::values_at(std::int64_t index) const {
   return static_cast<std::uint8_t*>(values.data()) + index * groups.elems / 2;
 }
@@ -61,8 +61,7 @@ kernels::ErrorFeedback QuantizedReduce::feedback(Error& error, const plan::Quant
                                                  std::int64_t slices, std::int64_t index,
                                                  std::uint32_t param) {
   if (!context_.config.zero.loco) return {};
-  // At the first reduction of this parameter, for all of its slices: zero, as if nothing had been lost
-  // before.
+  // At the first reduction of this parameter, for all of its slices: initially zero.
   if (!error.values) {
     const device::MemoryTag tag{ev::MemoryCategory::quantization, param};
     device::Arena& memory = context_.device.memory();
@@ -75,7 +74,7 @@ kernels::ErrorFeedback QuantizedReduce::feedback(Error& error, const plan::Quant
       });
     }
   }
-  // int8: one byte for each element, unlike the int4 values that travel.
+  // int8: one byte per element, unlike the int4 values that are sent.
   return {static_cast<std::int8_t*>(error.values.data()) + index * groups.elems,
           static_cast<float*>(error.scales.data()) + index * groups.groups,
           static_cast<float>(context_.config.zero.loco->err_beta)};
@@ -85,8 +84,7 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
   std::vector<Travel> travels;
   travels.reserve(parts.size());
   for (const Part& part : parts) {
-    // Of all parameters of a bucket together, so that each hop is two collectives and not two for each of
-    // them.
+    // All parameters of a bucket together, so that each hop is two collectives, not two per parameter.
     Travel travel;
     travel.part = part;
     travel.groups =
@@ -95,15 +93,15 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
   }
   first_hop(travels, label);
   second_hop(travels, label);
-  // From every node one partial sum of this rank's slice, rounded there. The mean is taken here, once, in
-  // full precision.
+  // One rounded partial sum of this rank's slice from every node. The mean is computed here, once, in full
+  // precision.
   for (const Travel& travel : travels) {
     std::vector<kernels::Int4Source> sources;
     for (std::int64_t node = 0; node < topology_.nodes(); ++node) {
       sources.push_back(travel.second_in.slice(node));
     }
-    // Captured by value: the vector of sources is gone when the stream gets here, the buffers are freed
-    // behind it.
+    // Captured by value: the vector of sources is destroyed before the stream runs this; the buffers are
+    // freed after it in stream order.
     stream().run([sources, out = travel.part.out, g = travel.groups, factor](const kernels::Exec& exec) {
       kernels::dequantize_sum_int4(exec, out, sources.data(), static_cast<std::uint32_t>(sources.size()),
                                    g.elems, g.group_elems, factor);
@@ -111,8 +109,8 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
   }
 }
 
-/// Rounds every slice, in the order of plan::swizzle, and exchanges them inside the node. On nodes of one
-/// rank there is no peer to exchange with: the rounded values go between the nodes at once.
+/// Rounds every slice, in the order of plan::swizzle, and exchanges them inside the node. With one rank per
+/// node there is no peer: the rounded values are exchanged between nodes directly.
 void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLabel label) {
   const std::int64_t slices = topology_.world;
   for (Travel& travel : travels) {
@@ -120,8 +118,8 @@ void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLa
     const plan::QuantGroups& g = travel.groups;
     // [world slices]: the whole gradient in four bits.
     travel.first_out = allocate(g, slices, param);
-    // order_ puts the slices of ranks at the same place of their nodes side by side: [place in node][node]. A
-    // rank of this node is sent a run of `nodes` slices.
+    // order_ is [local rank][node]: slices of ranks with equal local rank are adjacent. Each rank of this
+    // node is sent `nodes` consecutive slices.
     for (std::int64_t place = 0; place < slices; ++place) {
       const kernels::ConstPtr slice =
           advance(travel.part.gradient, g.elems * order_[static_cast<std::size_t>(place)]);
@@ -138,25 +136,25 @@ void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLa
   }
 }
 
-/// Sums what came from the ranks of this node, rounds the sums and exchanges them between the nodes.
+/// Sums the slices received from the ranks of this node, rounds the sums and exchanges them between nodes.
 void QuantizedReduce::second_hop(std::vector<Travel>& travels, comm::CollectiveLabel label) {
   const std::int64_t nodes = topology_.nodes();
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
     const plan::QuantGroups& g = travel.groups;
-    // [nodes slices]: what this rank will own, once from each node.
+    // [nodes slices]: this rank's slice, once from each node.
     travel.second_in = allocate(g, nodes, param);
     if (inside_.world() == 1) {
-      // Without a peer in the node there is nothing to sum, and nothing is rounded a second time.
+      // Without a peer in the node there is nothing to sum or to round again.
       travel.second_out = std::move(travel.first_out);
       continue;
     }
     travel.second_out = allocate(g, nodes, param);
-    // The sum over this node's ranks of what the rank at this place on `node` will own.
+    // The sum over this node's ranks of the slice owned by the rank with this local rank on `node`.
     for (std::int64_t node = 0; node < nodes; ++node) {
       std::vector<kernels::Int4Source> sources;
       for (std::int64_t rank = 0; rank < inside_.world(); ++rank) {
-        // first_in is [rank of the node][node]: what each peer sent stands together.
+        // first_in is [rank of the node][node]: the slices of each peer are contiguous.
         sources.push_back(travel.first_in.slice(rank * nodes + node));
       }
       stream().run(
@@ -177,13 +175,13 @@ void QuantizedReduce::exchange(comm::Communicator& comm, std::vector<Travel>& tr
   std::vector<comm::AllToAllPart> scales;
   for (Travel& travel : travels) {
     const std::uint32_t param = plan::raw(travel.part.param);
-    // In bytes: half of the elements. `packing` 2 tells events that each byte is two.
+    // In bytes: half of the elements. `packing` 2 means two elements per byte in events.
     values.push_back(
         {(travel.*out).values_at(0), (travel.*in).values_at(0), slices * travel.groups.elems / 2, param});
     scales.push_back(
         {(travel.*out).scales_at(0), (travel.*in).scales_at(0), slices * travel.groups.groups, param});
   }
-  // Values before scales on every rank: collectives meet in the order in which they are issued.
+  // Values before scales on every rank: collectives are matched in order of issue.
   comm.all_to_all(values, kernels::DType::i8, stream(), {label.group_id, 2});
   comm.all_to_all(scales, kernels::DType::f32, stream(), label);
 }
@@ -195,7 +193,7 @@ void QuantizedReduce::end_step(std::uint32_t step) {
   std::uint32_t params = 0;
   std::int64_t elems = 0;
   for (Errors& errors : errors_) {
-    // One for both hops: it is the parameter that is counted.
+    // Counts the parameter once for both hops.
     params += errors.first.values || errors.second.values ? 1 : 0;
     for (const Error* error : {&errors.first, &errors.second}) {
       if (!error->values) continue;

@@ -1,9 +1,9 @@
-// qgZ: gradients on their way to their owners as int4, in two hops (ZeRO++; docs/zero.md P19). Inside the
-// node every rank gets, from each of its neighbours, what the ranks at its own place on all nodes will own;
-// it sums that, rounds the sums to int4 again and exchanges them with those ranks. Each element crosses
-// between nodes once per node instead of once per rank, and in four bits.
+// qgZ: gradients are reduced to their owners as int4, in two hops (ZeRO++; docs/zero.md P19). Inside the node
+// every rank receives from each peer the slices owned by the ranks with its own local rank on all nodes; it
+// sums them, rounds the sums to int4 again and exchanges them with those ranks. Each element crosses between
+// nodes once per node instead of once per rank, and in four bits.
 //
-// With zeropp_loco_param what each rounding lost is added to the next gradient (LoCo), at both hops.
+// With zeropp_loco_param the rounding error of each hop is added to the next gradient (LoCo).
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ namespace shardscope::engine {
 
 class QuantizedReduce {
  public:
-  /// `context` outlives it. Throws std::invalid_argument when it has no communicators of nodes.
+  /// `context` must outlive it. Throws std::invalid_argument if it has no intra- and inter-node
+  /// communicators.
   explicit QuantizedReduce(const execution::Context& context);
 
-  /// Whether this parameter's gradient goes this way; the others are reduce-scattered.
+  /// Whether this parameter's gradient is reduced here; the others are reduce-scattered.
   [[nodiscard]] bool takes(plan::ParamId param) const;
 
-  /// The whole gradient of one parameter, as it travels, and room for this rank's slice.
+  /// The whole gradient of one parameter in the wire type, and memory for this rank's slice.
   struct Part {
     plan::ParamId param{};
     kernels::ConstPtr gradient;
@@ -32,7 +33,7 @@ class QuantizedReduce {
   };
   /// out = factor * sum over all ranks, rounded twice to int4. Queued on the reduce stream.
   void reduce(std::span<const Part> parts, float factor, comm::CollectiveLabel label);
-  /// An optimizer step is over: LoCo forgets its errors every reset_T steps.
+  /// End of an optimizer step: LoCo resets its errors every reset_T steps.
   void end_step(std::uint32_t step);
 
  private:
@@ -45,7 +46,7 @@ class QuantizedReduce {
     [[nodiscard]] std::uint8_t* values_at(std::int64_t index) const;
     [[nodiscard]] float* scales_at(std::int64_t index) const;
   };
-  /// LoCo: the error that quantizing left, for each of the same slices.
+  /// LoCo: the quantization error of each of these slices.
   struct Error {
     device::Buffer values;  ///< [slices, groups.elems] int8
     device::Buffer scales;  ///< [slices, groups.groups] fp32

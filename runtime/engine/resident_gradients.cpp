@@ -24,17 +24,17 @@ ResidentGradients::ResidentGradients(const Context& context, EventPool& events,
                                                context.device.compute())),
       written_(context.model.params.size(), false),
       separate_(context.model.params.size()) {
-  // Padding stays zero: nothing writes it but what moves pieces together, see zero_padding.
+  // Padding stays zero: only join_owned() writes over it, see zero_padding.
   context_.device.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
     kernels::fill_zero(exec, data, bytes);
   });
 }
 
 model::GradTarget ResidentGradients::target(ParamId param) {
-  // Backward adds to the sum itself: the first kernel of a window sets it, later ones add.
+  // Backward writes to the sum directly: the first kernel of a window sets it, later ones add.
   if (context_.sum_type() == context_.type()) {
     const bool accumulate = written_[plan::raw(param)];
-    // Noted when the target is asked for: the kernel that writes it is queued next.
+    // Set here, since the kernel that writes the target is queued next.
     written_[plan::raw(param)] = true;
     return {whole(param), accumulate};
   }
@@ -51,20 +51,20 @@ model::GradTarget ResidentGradients::target(ParamId param) {
 
 optim::GradientParts ResidentGradients::owned() const {
   const std::int64_t elems = ownership_.owned_elems();
-  // Offloaded: of stages 0 and 1 all of the owned range, on the host (O2's ratio is stage 3's).
+  // Offloaded: in stages 0 and 1 the whole owned range is on the host (O2's ratio applies to stage 3).
   if (host_) return {{}, 0, host_->data(), elems};
   const std::uint32_t rank = ownership_.stage() == 0 ? 0 : context_.rank();
   return {flat_at(ownership_.flat().sub_partition_begin(0, rank)), elems, {}, 0};
 }
 
-// Of a world of one the groups follow one another without a hole, and on the host they are in a row already.
+// With one rank the groups are contiguous, and on the host they always are.
 bool ResidentGradients::apart() const noexcept {
   return ownership_.flat().intervals.size() > 1 && ownership_.flat().world > 1 && !host_;
 }
 
-/// The part of the first group stays where it is; each other one goes behind the one before. What it
-/// overwrites is of earlier groups, or lies before it in its own: with two ranks or more the end of what has
-/// moved is never beyond the beginning of what has not.
+/// The part of the first group stays; each other part is moved to the end of the previous one. It overwrites
+/// earlier groups or elements before itself: with two or more ranks the end of the moved parts is never
+/// beyond the begin of the next part.
 void ResidentGradients::join_owned() {
   if (!apart() || !in_buckets()) return;
   const plan::FlatLayout& layout = ownership_.flat();
@@ -83,16 +83,16 @@ void ResidentGradients::join_owned() {
 
 void ResidentGradients::begin_window() {
   std::fill(written_.begin(), written_.end(), false);
-  // Only there: otherwise nothing is ever moved over it.
+  // Only then: otherwise padding is never overwritten.
   if (apart()) zero_padding();
 }
 
-/// Pieces that were moved together in the step before may have covered it.
+/// join_owned() may have overwritten padding in the previous step.
 void ResidentGradients::zero_padding() {
   const plan::FlatLayout& layout = ownership_.flat();
   for (std::size_t i = 0; i < layout.intervals.size(); ++i) {
     const plan::FlatInterval& interval = layout.intervals[i];
-    // Of all ranks' sub-partitions of the interval: it lies at their end, behind the last real element (S5).
+    // Padding of the interval over all ranks: at its end, after the last real element (S5).
     const std::int64_t padding = interval.owned.size() * layout.world - interval.real_elems;
     if (padding == 0) continue;
     const kernels::Ptr at = flat_at(layout.sub_partition_begin(i, 0) + interval.real_elems);
@@ -103,41 +103,41 @@ void ResidentGradients::zero_padding() {
 
 void ResidentGradients::joined(ParamId param) {
   device::Buffer& buffer = separate_[plan::raw(param)];
-  // Written in the sum already.
+  // Backward wrote to the sum directly.
   if (!buffer) return;
   const bool first = !written_[plan::raw(param)];
   written_[plan::raw(param)] = true;
   context_.device.compute().run([sum = whole(param), term = kernels::ConstPtr{buffer.data(), context_.type()},
                                  elems = context_.elems_of(param), first](const kernels::Exec& exec) {
-    // Set, not added: what the place holds is of the window before.
+    // Set, not added: the sum still has the value of the previous window.
     if (first) {
       kernels::cast(exec, sum, term, elems);
     } else {
       kernels::accumulate(exec, sum, term, elems);
     }
   });
-  // After the kernel that reads it is queued: memory goes back in the order of the compute stream.
+  // After the kernel that reads it is queued: memory is freed in the order of the compute stream.
   buffer.reset();
 }
 
 void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
-  // A later micro-step may still bring a gradient.
+  // A later micro-step may still produce a gradient.
   if (!window().boundary()) return;
   for (const ParamId param : params) {
     if (written_[plan::raw(param)]) {
-      // Used in an earlier micro-step of the window only. What waits for the end is added there anyway.
+      // Used only in an earlier micro-step of the window. If gradients wait for the end, it is added there
+      // anyway.
       if (!waits_for_end()) add_to_bucket(param);
       continue;
     }
-    // Never written in this window: the sum of the window before is still there, and would be taken for this
-    // one's.
+    // Not written in this window: the buffer still has the sum of the previous window.
     const kernels::Ptr gradient = whole(param);
     context_.device.compute().run(
         [gradient, bytes = bytes_of(context_.elems_of(param), gradient.type)](const kernels::Exec& exec) {
           kernels::fill_zero(exec, gradient.data, bytes);
         });
     if (!host_ || !in_buckets()) continue;
-    // The host's copy of it is of the step before as well, and without buckets the whole range is sent.
+    // The host's copy is outdated as well; without buckets the whole range is sent anyway.
     for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
       host_->clear(slice.owned_offset, slice.elems);
     }
@@ -163,7 +163,7 @@ device::Stream& ResidentGradients::offload(const std::vector<ParamId>& params, H
   std::vector<offload::HostGradients::Piece> pieces;
   for (const ParamId param : params) {
     for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
-      // From the flat buffer, where the reduction left it.
+      // From the flat buffer, which has the reduced gradient.
       pieces.push_back({param, slice.owned_offset, advance(whole(param), slice.param_offset), slice.elems});
     }
   }
@@ -181,7 +181,7 @@ kernels::Ptr ResidentGradients::whole(ParamId param) const {
 void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::CollectiveLabel label,
                                           Held& held) {
   device::Stream& stream = context_.device.reduce();
-  // What travels of each gradient, by parameter: several collectives may carry slices of one.
+  // The data to send, by parameter: several collectives may carry slices of one.
   std::map<ParamId, kernels::Ptr> sent;
   for (const ParamId param : due.flush.params) {
     sent.emplace(param, to_wire(whole(param), context_.elems_of(param), plan::raw(param), held));
@@ -191,7 +191,7 @@ void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::Colle
     std::vector<comm::ReducePart> reduced;
     std::vector<comm::AllReducePart> all_reduced;
     for (const plan::FlatSlice& slice : slices) {
-      // In place: what travels is a copy or the gradient itself, and either may be written over.
+      // In place: the data sent is a copy or the gradient itself, and either may be overwritten.
       void* at = advance(sent.at(slice.param), slice.param_offset).data;
       reduced.push_back({at, at, slice.elems, slice.rank, plan::raw(slice.param)});
       all_reduced.push_back({at, slice.elems, plan::raw(slice.param)});
@@ -205,7 +205,7 @@ void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::Colle
     for (const plan::FlatSlice& slice : slices) {
       const kernels::Ptr to = advance(whole(slice.param), slice.param_offset);
       const kernels::Ptr from = advance(sent.at(slice.param), slice.param_offset);
-      // Only where a copy travelled. What was reduced to another owner is not needed here any more (S13).
+      // Only if a copy was sent. Slices reduced to another owner are no longer needed here (S13).
       if (from.data == to.data || (to_owner && slice.rank != context_.rank())) continue;
       stream.run([to, from, elems = slice.elems](const kernels::Exec& exec) {
         kernels::cast(exec, to, from, elems);
@@ -214,14 +214,14 @@ void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::Colle
   }
 }
 
-/// Neighbours in the flat buffer go together: a bucket is usually one or two runs.
+/// Adjacent gradients are merged: a bucket is usually one or two ranges of the flat buffer.
 void ResidentGradients::all_reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
                                    Held& held) {
   device::Stream& stream = context_.device.reduce();
   std::vector<comm::AllReducePart> parts;
-  std::vector<std::pair<kernels::Ptr, kernels::ConstPtr>> casts;  // by part: the gradients, what travels
-  // Sorted by group and id, as the flat buffer is but for round_robin_gradients: a look at the next one finds
-  // the runs.
+  std::vector<std::pair<kernels::Ptr, kernels::ConstPtr>> casts;  // by part: the gradient, the data sent
+  // Sorted by group and id, the order of the flat buffer (except with round_robin_gradients): comparing
+  // neighbours finds the ranges.
   for (std::size_t i = 0; i < params.size();) {
     const kernels::Ptr begin = whole(params[i]);
     const std::uint32_t owner = plan::raw(params[i]);
@@ -247,7 +247,7 @@ void ResidentGradients::reduce_to_owners(const std::vector<ParamId>& params, com
                                          Held& held) {
   device::Stream& stream = context_.device.reduce();
   std::vector<comm::ReducePart> parts;
-  // After the collective, on the same stream: until then the copies are what it reads.
+  // After the collective, on the same stream: until then it reads the copies.
   std::vector<std::function<void(const kernels::Exec&)>> casts;
   for (const ParamId param : params) {
     const kernels::Ptr gradient = whole(param);
@@ -266,11 +266,11 @@ void ResidentGradients::reduce_to_owners(const std::vector<ParamId>& params, com
 
 namespace {
 
-/// The first layout of stage 1 (S1): one reduce-scatter per communication once the window is complete. What
-/// arrives is this rank's piece. The optimizer wants the pieces in a row, so they take the place of whole
-/// gradients that were sent before: piece i lies where it begins in the owned range, which is in a
-/// communication that has left by then. Only the first piece must move there, from its place in the first
-/// communication, and one that is larger than all before it together (a parameter group after a small one).
+/// The first layout of stage 1 (S1): one reduce-scatter per communication once the window is complete, whose
+/// result is this rank's piece. The optimizer needs contiguous pieces, so they overwrite whole gradients that
+/// were sent before: piece i is placed at its offset in the owned range, which is in a communication already
+/// sent. Only the first piece must be moved there, and one larger than all before it together (a parameter
+/// group after a small one).
 class LegacyGradients final : public ResidentGradients {
  public:
   using ResidentGradients::ResidentGradients;
@@ -287,10 +287,10 @@ class LegacyGradients final : public ResidentGradients {
   void reduce_window() override {
     const plan::FlatLayout& layout = ownership_.flat();
     for (std::size_t interval = 0; interval < layout.intervals.size(); ++interval) {
-      // Numbers go on over the run, as those of buckets do.
+      // Numbers increase over the whole run, as those of buckets do.
       const std::uint32_t id = next_++;
       const std::int64_t begin = layout.sub_partition_begin(interval, 0);
-      // Of all ranks, with the padding of the last ones.
+      // Elements of all ranks, with the padding of the last ones.
       const std::int64_t elems = layout.intervals[interval].owned.size() * layout.world;
       context_.gates.pass(ev::GateKind::bucket, id);
       announce(id, {begin, begin + elems});
@@ -301,7 +301,7 @@ class LegacyGradients final : public ResidentGradients {
   }
 
  private:
-  /// What a communication carries, in the terms of buckets.
+  /// Emits the content of a communication as bucket events.
   void announce(std::uint32_t id, plan::Range flat) {
     const plan::FlatLayout& layout = ownership_.flat();
     emit_host<ev::EventKind::bucket_open>({.bucket = id});
@@ -310,7 +310,7 @@ class LegacyGradients final : public ResidentGradients {
     for (const ParamId param : layout.order) {
       const std::int64_t begin = layout.param_offset[plan::raw(param)];
       const std::int64_t elems = plan::intersect(flat, {begin, begin + layout.elems_of(param)}).size();
-      // A parameter may be in several communications: each says how much of it.
+      // A parameter may be in several communications: each emits its number of elements.
       if (elems == 0) continue;
       total += elems;
       ++params;
@@ -321,10 +321,10 @@ class LegacyGradients final : public ResidentGradients {
         {.reason = plan::FlushReason::boundary, .bucket = id, .params = params, .elems = total});
   }
 
-  /// Where this rank's gradients of an interval stay: all in a row.
+  /// Destination of this rank's gradients of an interval: all contiguous.
   [[nodiscard]] kernels::Ptr piece(std::size_t interval) const {
     const plan::FlatLayout& layout = ownership_.flat();
-    // One communication: what arrives can stay where it is.
+    // One communication: the result can stay in place.
     if (layout.intervals.size() == 1) return flat_at(layout.sub_partition_begin(0, context_.rank()));
     return flat_at(layout.intervals[interval].owned.begin);
   }
@@ -335,11 +335,12 @@ class LegacyGradients final : public ResidentGradients {
     const plan::Range owned = ownership_.flat().intervals[interval].owned;
     const std::int64_t elems = owned.size();
     const kernels::Ptr own = piece(interval);
-    // The whole interval in one: it is a run of the flat buffer whatever parameters lie in it.
+    // The whole interval at once: it is contiguous in the flat buffer.
     const kernels::Ptr sent = to_wire(flat_at(flat.begin), flat.size(), ev::kNoId, held);
     kernels::Ptr arrived = own;
-    const bool still_there = interval > 0 && owned.end > flat.begin;  // what its place holds has not left
-    // Memory of its own: it leaves for the host, has another type, or its place is not free yet.
+    const bool still_there =
+        interval > 0 && owned.end > flat.begin;  // the gradients at its destination are not sent yet
+    // Separate memory: it is sent to the host, has another type, or its destination is not free yet.
     if (host_ || sent.type != own.type || still_there) {
       held.push_back(context_.device.memory().allocate(bytes_of(elems, sent.type),
                                                        {ev::MemoryCategory::reduce_bucket, ev::kNoId},

@@ -7,10 +7,10 @@
 
 namespace shardscope::engine {
 
-/// Gradients lie in the flat buffer in grad_accum_dtype. With several parameter groups this rank's part of
-/// each is apart: once all are reduced they move together (join_owned), over gradients that have left.
-/// Backward writes there directly, or, where that is not the storage type, into a buffer of its own that
-/// joins the sum when the gradient is complete.
+/// Gradients lie in the flat buffer in grad_accum_dtype. With several parameter groups this rank's parts are
+/// separate: once all are reduced join_owned() moves them together, over gradients no longer needed. Backward
+/// writes there directly or, if that is not the storage type, into a separate buffer that is added to the sum
+/// when the gradient is complete.
 class ResidentGradients : public Gradients {
  public:
   ResidentGradients(const execution::Context& context, execution::EventPool& events,
@@ -33,7 +33,8 @@ class ResidentGradients : public Gradients {
  private:
   [[nodiscard]] kernels::Ptr whole(plan::ParamId param) const;
   void zero_padding();
-  /// This rank's slices leave for the host as soon as they are reduced: they are sums over the whole window.
+  /// This rank's slices are sent to the host as soon as they are reduced: they are sums over the whole
+  /// window.
   device::Stream& offload(const std::vector<plan::ParamId>& params, Held& held);
   void reduce_one_by_one(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held);
   void all_reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
@@ -41,7 +42,7 @@ class ResidentGradients : public Gradients {
 
   device::Buffer buffer_;      ///< [flat_elems] sum type, laid out as the flat parameters
   std::vector<bool> written_;  ///< by ParamId: holds a gradient of this accumulation window
-  /// By ParamId, [elems] each: being written in storage type; of the compute stream.
+  /// By ParamId, [elems] each: gradients being written, in storage type; of the compute stream.
   std::vector<device::Buffer> separate_;
 };
 

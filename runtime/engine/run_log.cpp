@@ -10,8 +10,8 @@ namespace shardscope::engine {
 void RunLog::write(const std::string& path, comm::Communicator& comm) const {
   using nlohmann::json;
   json losses = json::array();
-  // Rank by rank and step by step, as a sum in which the others have zeros: every rank makes the same
-  // collectives, since all have the same steps and micro-steps.
+  // Rank by rank and step by step, as a sum in which the other ranks contribute zeros: all ranks have the
+  // same steps and micro-steps, so they make the same collectives.
   for (std::uint32_t rank = 0; rank < comm.world(); ++rank) {
     json of_rank = json::array();
     for (const StepResult& step : steps_) {
@@ -29,7 +29,7 @@ void RunLog::write(const std::string& path, comm::Communicator& comm) const {
   json rates = json::array();
   json skipped = json::array();
   for (const StepResult& step : steps_) {
-    // JSON has no NaN; null says that a skipped step has no norm.
+    // JSON has no NaN: a skipped step has the norm null.
     norms.push_back(std::isfinite(step.grad_norm) ? json(step.grad_norm) : json(nullptr));
     scales.push_back(step.loss_scale);
     rates.push_back(step.learning_rate);
@@ -44,7 +44,7 @@ void RunLog::write(const std::string& path, comm::Communicator& comm) const {
   }
   std::ofstream file(path);
   file << log.dump(1) << '\n';
-  // Before the check: what the buffer could not write is known then only.
+  // Before the check: close() flushes the buffer, which may fail.
   file.close();
   if (!file) throw std::runtime_error("--losses " + path + ": cannot be written; is the folder there?");
 }

@@ -1,4 +1,4 @@
-// What a run's steps gave, of every rank, as JSON: for tests and for comparing runs without a collector.
+// Results of a run's steps on all ranks, as JSON: for tests and for comparing runs without a collector.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace shardscope::engine {
 
 class RunLog {
  public:
-  /// Also notes the time: call it when the step has returned.
+  /// Also stores the current time: call it when the step has returned.
   void add(StepResult result) {
     ended_.push_back(std::chrono::steady_clock::now());
     steps_.push_back(std::move(result));
@@ -21,7 +21,7 @@ class RunLog {
   [[nodiscard]] const std::vector<StepResult>& steps() const noexcept { return steps_; }
   /// Collective: rank 0 writes {"losses": [rank][step][micro-step], "grad_norm": [step], "loss_scale":
   /// [step], "learning_rate": [step], "skipped": [step], "ended_s": [step]}. `ended_s` is the time at which a
-  /// step ended on rank 0, in seconds of CLOCK_MONOTONIC. Where it was evaluated, also "evaluations":
+  /// step ended on rank 0, in seconds of CLOCK_MONOTONIC. If there were evaluations, also "evaluations":
   /// [{"step", "loss", "batches"}]. Throws std::runtime_error when the file cannot be written.
   void write(const std::string& path, comm::Communicator& comm) const;
 

@@ -16,7 +16,7 @@ namespace {
 
 std::string host_name() {
   std::array<char, 256> name{};
-  // One byte less: a name that is cut has no terminating zero of its own.
+  // One byte less: a truncated name may lack the terminating zero.
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
@@ -24,7 +24,7 @@ std::string processor() {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "processor";
   for (std::string line; std::getline(info, line);) {
-    // The first processor's: the others of a machine are mostly the same.
+    // The first processor's: usually all of a machine are the same.
     if (line.rfind("model name", 0) != 0) continue;
     if (const std::size_t colon = line.find(": "); colon != std::string::npos) model = line.substr(colon + 2);
     break;
@@ -44,7 +44,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   tables.device = identity.device;
   tables.hardware = processor();
   tables.versions = identity.versions;
-  // With all defaults filled in, so that a viewer needs to know none of them.
+  // With all defaults filled in, so that a viewer need not know them.
   tables.config_json = config::effective_json(config);
   tables.rank = identity.rank;
   tables.world = identity.world;
@@ -60,7 +60,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   tables.link_latency_us = config.shardscope.link.latency_us;
   tables.host = host_name();
 
-  // By id, as events name them.
+  // Ordered by id, as used in events.
   for (const plan::ModulePlan& module : model.modules) {
     instrumentation::ModuleInfo info;
     info.id = plan::raw(module.id);
@@ -73,7 +73,8 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   }
 
   const plan::DataParallelGroups& groups = config.shardscope.data_parallel_groups;
-  // Two lists: who shares one copy of the model's states, and who has other parts of the same model (P20).
+  // Two lists: the ranks that share one copy of the model's states, and those with other parts of the same
+  // model (P20).
   if (!groups.empty()) {
     const plan::DataParallelPlace place = plan::data_parallel_place(groups, identity.world, identity.rank);
     tables.groups.push_back(
@@ -83,11 +84,12 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   }
   // Ranks that share the states: all of the run, or those of one data-parallel group.
   const std::uint32_t copy = plan::data_parallel_world(groups, identity.world);
-  // The engine's planners with the engine's alignment, so that the tables say what it does.
+  // The engine's planners with the engine's alignment, so that the tables agree with it.
   const plan::Ownership ownership(model, config.zero, copy,
                                   plan::kShardAlignmentBytes / static_cast<std::int64_t>(element_bytes));
   const plan::FetchScheduler scheduler(model, copy, plan::make_scheduler_config(config.zero));
-  std::vector<std::uint32_t> owners(identity.world);  // by rank of the run: which one of its copy it is
+  std::vector<std::uint32_t> owners(
+      identity.world);  // by world rank: its rank within its data-parallel group
   for (std::uint32_t rank = 0; rank < identity.world; ++rank)
     owners[rank] = plan::data_parallel_place(groups, identity.world, rank).rank;
   for (const plan::ParamPlan& param : model.params) {
@@ -104,21 +106,20 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
       const plan::ParamPartition& partition = ownership.shards().partitions[plan::raw(param.id)];
       info.shard_elems = partition.shard_elems;
       info.padding_elems = partition.padding_elems;
-      // The scheduler's answer, not the threshold's: the same that decides releases.
+      // From the scheduler, which also decides releases, not from the threshold.
       info.persistent = scheduler.persistent(param.id);
     }
     tables.params.push_back(std::move(info));
-    // Of every rank and not of this one alone: a viewer shows the whole partition from the tables of any
-    // rank.
+    // Of every rank, not only this one: a viewer shows the whole partition from the tables of any rank.
     for (std::uint32_t rank = 0; rank < identity.world; ++rank) {
       for (const plan::OwnedSlice& slice : ownership.slices(param.id, owners[rank])) {
-        // By rank of the run: with data-parallel groups ranks of several groups own the same slice.
+        // By world rank: with data-parallel groups ranks of several groups own the same slice.
         tables.slices.push_back({plan::raw(param.id), rank, slice.param_offset, slice.owned_offset,
                                  slice.elems, slice.padding_elems});
       }
     }
   }
-  // One group by default: no list then, as recordings of runs without groups have none.
+  // With the one default group there is no list.
   if (config.group_rules().empty()) return tables;
   for (const config::ParamGroup& group : config.param_groups) {
     const config::OptimizerConfig& o = group.optimizer;

@@ -15,7 +15,7 @@ namespace shardscope::engine {
 inline constexpr std::uint32_t kDataParallelGroup = 0;
 inline constexpr std::uint32_t kModelParallelPeers = 1;
 
-/// What the tables hold beyond model and configuration.
+/// Contents of the tables beyond model and configuration.
 struct RunIdentity {
   std::string run_id;
   std::string device;  ///< Device::describe()

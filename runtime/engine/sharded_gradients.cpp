@@ -1,12 +1,12 @@
-// Stages 2 and 3, and 1 where gradients are held as DeepSpeed holds them: a whole gradient lives from the
-// first kernel that writes it to the end of its reduction; what stays is this rank's owned range. Stage 2
-// reduces each slice to its owner, stage 3 scatters each parameter over all ranks.
+// Stages 2 and 3, and 1 with DeepSpeed's gradient buffers: a whole gradient exists from the first kernel that
+// writes it to the end of its reduction; only this rank's owned range is kept. Stage 2 reduces each slice to
+// its owner, stage 3 reduce-scatters each parameter over all ranks.
 //
 // [Note: gradients that span ranks]
-// Freed when it is reduced, a gradient costs stage 2 only its slice on each rank, however many ranks it
-// spans: 2S + 14S/n even for a model of one parameter. DeepSpeed frees by the parameter: a rank that owns any
-// part keeps all of it until the step, and a model of one parameter costs what stage 1 does (V6).
-// compat.keep_spanning_gradients does the same, so that both can be watched.
+// A gradient is freed when it is reduced, so it costs stage 2 only its slice on each rank, however many ranks
+// it spans: 2S + 14S/n even for a model of one parameter. DeepSpeed frees by the parameter: a rank that owns
+// any part keeps all of it until the step, and a model of one parameter costs what stage 1 does (V6).
+// compat.keep_spanning_gradients does the same, so that both can be compared.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -41,7 +41,7 @@ class ShardedGradients final : public Gradients {
         replica_(context.groups != nullptr ? context.groups->replica.get() : nullptr) {
     if (context.groups != nullptr && context.groups->reduce_inter) quantized_.emplace(context);
     if (sums_apart()) sums_.resize(context.model.params.size());
-    // Otherwise from the first gradient of a backward that reduces to the optimizer's copies.
+    // Otherwise allocated from the first gradient of a reducing backward until the optimizer has copied it.
     if (!frees_owned_) allocate_owned();
   }
 
@@ -51,7 +51,7 @@ class ShardedGradients final : public Gradients {
     if (!accumulate) buffer = allocate_whole(param, context_.type());
     return {{buffer.data(), context_.type()}, accumulate};
   }
-  // The boundary is where device_elems_ says: HostGradients holds the rest of the owned range, from there on.
+  // HostGradients holds the owned range from device_elems_ on.
   [[nodiscard]] optim::GradientParts owned() const override {
     return {{shard_.data(), context_.sum_type()},
             device_elems_,
@@ -65,13 +65,13 @@ class ShardedGradients final : public Gradients {
   }
   void end_step(std::uint32_t step) override {
     if (quantized_) quantized_->end_step(step);
-    // V6: DeepSpeed keeps them until here.
+    // V6: DeepSpeed frees them here.
     for (device::Buffer& buffer : kept_) buffer.reset();
     release_owned();  // after a skipped step
   }
 
  protected:
-  // The owned range keeps its old values: the first piece of each parameter is set, not added.
+  // The owned range is not cleared: the first piece of each parameter is set, not added.
   void begin_window() override { std::fill(reduced_.begin(), reduced_.end(), false); }
 
   void prepare_owned() override {
@@ -83,9 +83,9 @@ class ShardedGradients final : public Gradients {
       if (sums_apart()) add_to_sum(param);
       return;
     }
-    // It is about to be copied into the bucket's buffer, which is counted as such already.
+    // It is about to be copied into the bucket's buffer, which is already tagged as such.
     if (buffered() && context_.elems_of(param) <= context_.config.zero.reduce_bucket_size) return;
-    // From here on it is the content of a bucket, bounded by reduce_bucket_size.
+    // From here on it is part of a bucket, bounded by reduce_bucket_size.
     context_.device.memory().retag(whole_[plan::raw(param)],
                                    {ev::MemoryCategory::reduce_bucket, plan::raw(param)});
   }
@@ -96,7 +96,7 @@ class ShardedGradients final : public Gradients {
       kernels::cast(exec, place, from, elems);
     });
     places_[plan::raw(param)] = place;
-    // After the copy is queued: this is what DeepSpeed's buffer saves.
+    // After the copy is queued: this is the memory that DeepSpeed's buffer saves.
     held_in(param).reset();
   }
 
@@ -107,9 +107,9 @@ class ShardedGradients final : public Gradients {
         settle_unused_of_stage1(param);
         continue;
       }
-      // An earlier micro-step of the window brought a gradient, and a sum of it is there.
+      // An earlier micro-step of the window had a gradient: the sum is valid.
       if (reduced_[plan::raw(param)]) continue;
-      // Never reduced in this window: what lies there is of the one before.
+      // Not reduced in this window: the values are those of the previous one.
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (offloaded(slice.owned_offset)) {
           host_->clear(slice.owned_offset, slice.elems);
@@ -125,7 +125,7 @@ class ShardedGradients final : public Gradients {
   }
 
   void finish_window() override {
-    // P16. Without reduce_scatter all ranks have been summed over already.
+    // P16. Without reduce_scatter the sums are over all ranks already.
     if (replicas() == 1 || !context_.config.zero.reduce_scatter) return;
     issue(ev::kNoId, ownership_.owned_elems(), [this](Held&) -> device::Stream& {
       // The whole owned range, padding included: it is zero on every replica. A mean over replicas, as
@@ -138,7 +138,7 @@ class ShardedGradients final : public Gradients {
   }
 
   device::Stream& reduce(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held) override {
-    // Two steps: collectives write pieces into the owned range or into memory of their own (`sums`), then
+    // Two steps: collectives write pieces into the owned range or into separate memory (`sums`), then
     // settle() adds the latter.
     const std::vector<ParamId>& params = due.flush.params;
     std::vector<Source> sources;
@@ -157,22 +157,23 @@ class ShardedGradients final : public Gradients {
     } else {
       all_reduce(sources, label, sums);
     }
-    // What is kept of a bucket is copied first: the stream that settle() returns comes after it.
+    // Parts of a bucket to keep are copied first: the stream that settle() returns is ordered after the
+    // copies.
     for (const ParamId param : params) {
       retire_whole(param, held);
-      // After the outputs were chosen: output() asks whether this is the first piece.
+      // After the outputs were chosen: output() checks whether this is the first piece.
       reduced_[plan::raw(param)] = true;
     }
     return settle(sums, held);
   }
 
  private:
-  /// A gradient as it travels.
+  /// A gradient in the wire type.
   struct Source {
     ParamId param{};
     kernels::Ptr data;
   };
-  /// Joins the owned gradients of earlier micro-steps after the collective.
+  /// A piece to add to the owned gradients of earlier micro-steps after the collective.
   struct Sum {
     ParamId param{};
     std::int64_t owned_offset = 0;
@@ -181,7 +182,7 @@ class ShardedGradients final : public Gradients {
     bool first = false;  ///< set instead of added
   };
 
-  /// Stage 3 has no other memory for them.
+  /// Not stage 3, which has no other memory for them.
   [[nodiscard]] static bool frees_owned(const plan::ZeroConfig& zero) noexcept {
     return plan::copies_gradients_at_step(zero) && zero.stage < 3;
   }
@@ -189,7 +190,7 @@ class ShardedGradients final : public Gradients {
     shard_ = context_.device.memory().allocate(bytes_of(device_elems_, context_.sum_type()),
                                                {ev::MemoryCategory::grad_shard, ev::kNoId},
                                                context_.device.compute());
-    // Nothing of the owned range is on the device.
+    // The whole owned range is offloaded.
     if (!shard_) return;
     context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
@@ -201,7 +202,7 @@ class ShardedGradients final : public Gradients {
                                              context_.device.compute());
   }
 
-  /// Stage 1 adds micro-steps up before it reduces, in grad_accum_dtype.
+  /// Stage 1 sums micro-steps before it reduces, in grad_accum_dtype.
   [[nodiscard]] bool sums_apart() const noexcept {
     return ownership_.stage() == 1 && context_.sum_type() != context_.type();
   }
@@ -222,16 +223,16 @@ class ShardedGradients final : public Gradients {
     // The next micro-step writes a new one.
     whole.reset();
   }
-  /// The memory of a gradient that is in no bucket's buffer.
+  /// The memory of a gradient that is not in a bucket's buffer.
   [[nodiscard]] device::Buffer& held_in(ParamId param) {
     return sums_apart() ? sums_[plan::raw(param)] : whole_[plan::raw(param)];
   }
-  /// What a bucket reduces.
+  /// The data of a gradient that a bucket reduces.
   [[nodiscard]] kernels::Ptr source_of(ParamId param) {
     if (const kernels::Ptr place = places_[plan::raw(param)]; place.data != nullptr) return place;
     return {held_in(param).data(), sums_apart() ? context_.sum_type() : context_.type()};
   }
-  /// Of earlier micro-steps only, or none, which joins its bucket as zero where all join at the end.
+  /// A gradient of earlier micro-steps only, or none, which joins its bucket as zero if all join at the end.
   void settle_unused_of_stage1(ParamId param) {
     device::Buffer& held = held_in(param);
     if (held) {
@@ -248,7 +249,7 @@ class ShardedGradients final : public Gradients {
     return host_ && host_->holds(owned_offset);
   }
 
-  /// On the reduce stream, or on the way to the host.
+  /// Adds the pieces on the reduce stream, or sends them to the host. Returns the stream of the last work.
   device::Stream& settle(const std::vector<Sum>& sums, Held& held) {
     std::vector<offload::HostGradients::Piece> leaving;
     for (const Sum& sum : sums) {
@@ -259,7 +260,7 @@ class ShardedGradients final : public Gradients {
       }
       context_.device.reduce().run([sum, total = owned_at(sum.owned_offset)](const kernels::Exec& exec) {
         if (sum.first) {
-          // The first piece overwrites what is of the window before, whatever type it came in.
+          // The first piece overwrites the value of the previous window, whatever the wire type.
           kernels::cast(exec, total, sum.term, sum.elems);
         } else {
           kernels::accumulate(exec, total, sum.term, sum.elems);
@@ -275,7 +276,7 @@ class ShardedGradients final : public Gradients {
 
   /// The whole gradient has been reduced. See [Note: gradients that span ranks].
   void retire_whole(ParamId param, Held& held) {
-    // In a buffer there is nothing to free: the bucket's memory is used again.
+    // In a buffer there is nothing to free: the bucket's memory is reused.
     const kernels::Ptr place = std::exchange(places_[plan::raw(param)], {});
     if (place.data != nullptr) {
       keep_rest(param, place);
@@ -286,7 +287,7 @@ class ShardedGradients final : public Gradients {
     if (keeps_spanning() && !kept) {
       std::int64_t own = 0;
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) own += slice.elems;
-      // A part and not all: of what a rank owns whole, or not at all, nothing is kept beside.
+      // Only if this rank owns a part of it, neither all nor nothing.
       if (own > 0 && own < context_.elems_of(param)) {
         context_.device.memory().retag(whole, {ev::MemoryCategory::grad_full, plan::raw(param)});
         kept = std::move(whole);
@@ -297,12 +298,12 @@ class ShardedGradients final : public Gradients {
     held.push_back(std::move(whole));
   }
 
-  /// In DeepSpeed stage 1 as well, which has a flat buffer here unless gradients are held so.
+  /// Applies to stage 1 too, which gets here only with DeepSpeed's gradient buffers.
   [[nodiscard]] bool keeps_spanning() const noexcept {
     return ownership_.stage() < 3 && context_.config.zero.compat.keep_spanning_gradients;
   }
-  /// DeepSpeed copies a gradient that spans ranks whole out of the bucket; what it owns of that is in the
-  /// owned range here.
+  /// DeepSpeed copies a gradient that spans ranks whole out of the bucket; here the owned part is in the
+  /// owned range.
   void keep_rest(ParamId param, kernels::Ptr place) {
     device::Buffer& kept = kept_[plan::raw(param)];
     if (!keeps_spanning() || kept) return;
@@ -333,8 +334,8 @@ class ShardedGradients final : public Gradients {
     }
   }
 
-  /// Where a reduced piece goes: straight into the owned range in the first micro-step that has it, into
-  /// memory of its own, to be added, cast or sent to the host, otherwise.
+  /// Destination of a reduced piece: the owned range in the first micro-step that has it, otherwise separate
+  /// memory, to be added, cast or sent to the host.
   [[nodiscard]] void* output(ParamId param, std::int64_t owned_offset, std::int64_t elems,
                              std::vector<Sum>& sums, Held& held) {
     const bool first = !reduced_[plan::raw(param)];
@@ -344,7 +345,7 @@ class ShardedGradients final : public Gradients {
     held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
                                                      {ev::MemoryCategory::reduce_bucket, plan::raw(param)},
                                                      context_.device.compute()));
-    // `first` is of the window: with offloading or another type even the first piece comes this way.
+    // `first` refers to the window: with offloading or another type even the first piece takes this path.
     sums.push_back({param, owned_offset, {held.back().data(), context_.wire_type()}, elems, first});
     return held.back().data();
   }
@@ -361,11 +362,11 @@ class ShardedGradients final : public Gradients {
         const kernels::Ptr at = advance(gradients.at(slice.param), slice.param_offset);
         const bool own = slice.rank == context_.rank();
         if (to_owner) {
-          // Only the owner gives a place: on other ranks the collective has no result.
+          // Only the owner passes an output: on other ranks the collective has no result.
           void* out = own ? output(slice.param, slice.shard_offset, slice.elems, sums, held) : nullptr;
           reduced.push_back({at.data, out, slice.elems, slice.rank, plan::raw(slice.param)});
         } else {
-          // In place, over what travels.
+          // In place, over the data sent.
           all_reduced.push_back({at.data, slice.elems, plan::raw(slice.param)});
           if (own) {
             sums.push_back(
@@ -390,7 +391,7 @@ class ShardedGradients final : public Gradients {
       for (const plan::FlatSlice& slice : ownership_.flat().slices_of(param)) {
         void* out = slice.rank == context_.rank() ? output(param, slice.shard_offset, slice.elems, sums, held)
                                                   : nullptr;
-        // Of all ranks, alike everywhere: a reduce needs each of them.
+        // Slices of all ranks, on every rank: all take part in a reduce.
         parts.push_back(
             {advance(gradient, slice.param_offset).data, out, slice.elems, slice.rank, plan::raw(param)});
       }
@@ -406,8 +407,8 @@ class ShardedGradients final : public Gradients {
       parts.push_back({gradient.data, context_.elems_of(param), plan::raw(param)});
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (slice.elems == 0) continue;
-        // The sum is in what travelled, which `held` or the gradient itself keeps alive until settle() has
-        // read it.
+        // The sum is in the data sent, kept alive by `held` or the gradient itself until settle() has read
+        // it.
         sums.push_back({param, slice.owned_offset, advance(gradient, slice.param_offset), slice.elems,
                         !reduced_[plan::raw(param)]});
       }
@@ -416,7 +417,7 @@ class ShardedGradients final : public Gradients {
                                     label);
   }
 
-  /// MiCS: over the shard group; the replicas follow in finish_window(). ZeRO++: some as int4.
+  /// MiCS: over the shard group; finish_window() reduces over the replicas. ZeRO++: some as int4.
   void reduce_scatter(const std::vector<Source>& sources, comm::CollectiveLabel label, std::vector<Sum>& sums,
                       Held& held) {
     std::vector<comm::ReduceScatterPart> parts;
@@ -428,16 +429,16 @@ class ShardedGradients final : public Gradients {
       if (quantized_ && quantized_->takes(param)) {
         rounded.push_back({param, gradient, {out, context_.wire_type()}});
       } else {
-        // Of the real elements: the collective reads no padding, and gives zeros for it.
+        // Only real elements: the collective reads no padding and writes zeros for it.
         parts.push_back({gradient.data, partition.elems, out, partition.shard_elems, plan::raw(param)});
       }
     }
     comm::Communicator& comm = replica_ == nullptr ? context_.reduce_comm : *context_.groups->shard_reduce;
-    // mean_factor() is 1 / world; over a shard group of world / replicas ranks that is multiplied by the
+    // mean_factor() is 1 / world; for a shard group of world / replicas ranks it is multiplied by the
     // replicas.
     comm.reduce_scatter(parts, context_.wire_type(), mean_factor() * static_cast<float>(replicas()),
                         context_.device.reduce(), label);
-    // Over all ranks, in two hops of its own.
+    // Over all ranks, in two hops.
     if (!rounded.empty()) quantized_->reduce(rounded, mean_factor(), label);
   }
 
@@ -446,14 +447,14 @@ class ShardedGradients final : public Gradients {
   }
 
   const bool frees_owned_;
-  device::Buffer shard_;               ///< [device_elems] sum type: what is owned and not offloaded
+  device::Buffer shard_;               ///< [device_elems] sum type: owned and not offloaded
   std::vector<device::Buffer> whole_;  ///< by ParamId, [elems] storage type each; of the compute stream
-  std::vector<device::Buffer> sums_;   ///< by ParamId, [elems] sum type: stage 1 where that is another type
-  std::vector<kernels::Ptr> places_;   ///< by ParamId: in a bucket's buffer, null otherwise
-  std::vector<device::Buffer>
-      kept_;  ///< by ParamId, [elems], or [elems not owned] of a bucket's: reduced, kept until the step
-  std::vector<bool> reduced_;    ///< by ParamId: the owned range holds a part of this window's sum
-  comm::Communicator* replica_;  ///< MiCS: the ranks with this shard; null without
+  std::vector<device::Buffer> sums_;   ///< by ParamId, [elems] sum type: stage 1 if that differs
+  std::vector<kernels::Ptr> places_;   ///< by ParamId: address in a bucket's buffer, else null
+  std::vector<device::Buffer> kept_;   ///< by ParamId, [elems], or [elems not owned] of a gradient in a
+                                       ///< bucket: reduced, kept until the step
+  std::vector<bool> reduced_;          ///< by ParamId: the owned range holds a part of this window's sum
+  comm::Communicator* replica_;        ///< MiCS: the ranks with this shard; null without
   std::optional<QuantizedReduce> quantized_;
 };
 

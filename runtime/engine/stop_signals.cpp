@@ -23,13 +23,13 @@ sigset_t stop_set() {
 
 StopSignals::StopSignals(std::function<void()> on_stop) : on_stop_(std::move(on_stop)) {
   const sigset_t set = stop_set();
-  // Before the thread starts, which inherits the mask: a thread that does not block a signal would take it,
-  // and the process would end.
+  // Before the thread starts, which inherits the mask: a thread that does not block a signal would receive it
+  // and end the process.
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   thread_ = std::thread([this] { wait_for_signals(); });
 }
 
-// Within one slice of the wait; a signal that comes in between stays pending.
+// Ends within one slice of the wait; a signal that arrives in between stays pending.
 StopSignals::~StopSignals() {
   ends_.store(true);
   thread_.join();
@@ -38,13 +38,13 @@ StopSignals::~StopSignals() {
 void StopSignals::wait_for_signals() {
   const sigset_t set = stop_set();
   while (!ends_.load()) {
-    // A tenth of a second: so long may the destructor wait.
+    // A tenth of a second: the longest that the destructor waits.
     const timespec slice{0, 100'000'000};
     const int signal = sigtimedwait(&set, nullptr, &slice);
-    // Time is up, or another signal interrupted the wait.
+    // Timeout, or another signal interrupted the wait.
     if (signal <= 0) continue;
-    // The second one: no destructor runs, since the run may hang in what it would wait for. 128 + signal, as
-    // shells say it.
+    // The second signal: no destructor runs, since it might wait for the run that hangs. 128 + signal, as in
+    // shells.
     if (received_.exchange(signal) != 0) _exit(128 + signal);
     on_stop_();
   }

@@ -1,6 +1,6 @@
 // SIGTERM, SIGINT and SIGUSR1 (which mpirun forwards without killing afterwards) as a request to stop after
-// the present step. A thread of its own takes them, so that what a stop needs (opening a gate at which the
-// run is held) is not limited to what a signal handler may do.
+// the current step. A dedicated thread receives them, so that on_stop (which opens a gate at which the run is
+// held) is not limited to async-signal-safe functions.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@ namespace shardscope::engine {
 
 class StopSignals {
  public:
-  /// Blocks these signals in the calling thread and every thread it starts afterwards: make this before any
+  /// Blocks these signals in the calling thread and every thread it starts afterwards: create this before any
   /// other thread. `on_stop` runs on the signal thread, once.
   explicit StopSignals(std::function<void()> on_stop);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// The signal that asked to stop; 0: none. A second one ends the process at once.
+  /// The signal received; 0: none. A second one ends the process at once.
   [[nodiscard]] int received() const noexcept { return received_.load(); }
 
  private:

@@ -11,28 +11,28 @@ namespace shardscope::engine {
 using plan::ParamId;
 
 optim::StoredPart StoredShards::open(ParamId param) {
-  // Another shard is asked for: what was set of the last one is all there is, and it can be rounded.
+  // Another shard is opened: the last one is complete and can be quantized.
   if (unpacked_.param != param) finish();
   const optim::StoredPart part = open_stored(param);
   if (!shards_.quantized(param)) return part;
-  // Opened again before finish(): the values that were set so far, not those that are stored.
+  // Opened again before finish(): returns the values set so far, not the stored ones.
   if (unpacked_.param != param) unpack(param, part);
   return {{unpacked_.values.data(), context_.type()}, part.stream};
 }
 
 void StoredShards::close(ParamId param, optim::PartUse use) {
   if (unpacked_.param != param) return close_stored(param, use);
-  // Stored bytes stay as they are: they are rounded when all of the shard is set.
+  // Stored bytes do not change: the shard is quantized when all of it is set.
   unpacked_.changed |= use == optim::PartUse::changed;
   close_stored(param, optim::PartUse::read);
-  // Only read: the memory is not needed any longer.
+  // Only read: the memory is no longer needed.
   if (!unpacked_.changed) unpacked_ = {};
 }
 
 void StoredShards::finish() {
   if (unpacked_.param == plan::kNone<ParamId>) return;
   const ParamId param = unpacked_.param;
-  // Opened as it is stored, in int8: the scales lie behind the values.
+  // Opened as stored, in int8: the scales follow the values.
   const optim::StoredPart part = open_stored(param);
   auto* to = static_cast<std::byte*>(part.data.data);
   part.stream->run([from = kernels::ConstPtr{unpacked_.values.data(), context_.type()}, to,
@@ -46,8 +46,7 @@ void StoredShards::finish() {
   unpacked_ = {};
 }
 
-// In place where the store keeps its shards in device memory; otherwise it has to be brought to where it can
-// be changed.
+// In place if the store keeps its shards in device memory; otherwise it has to be opened for changes.
 optim::StoredPart StoredShards::open_stored(ParamId param) {
   if (!shards_.in_place()) return shards_.open(param);
   return {{shards_.at_rest(param), context_.type()}, &context_.device.compute()};
@@ -62,7 +61,7 @@ plan::PackedShard StoredShards::packed(ParamId param) const {
 }
 
 void StoredShards::unpack(ParamId param, const optim::StoredPart& part) {
-  // Where the stored bytes are: the kernel that unpacks runs on the stream that can read both.
+  // Memory of the same kind as the stored bytes: the unpacking kernel reads and writes both on one stream.
   const bool on_device = part.stream == &context_.device.compute();
   device::Arena& memory = on_device ? context_.device.memory() : context_.device.host();
   const plan::PackedShard shard = packed(param);

@@ -1,5 +1,5 @@
 // Read and write access to stored shards between steps (checkpoints, weights): always in the storage type,
-// also where they are stored quantized.
+// even if they are stored quantized.
 #pragma once
 
 #include "runtime/execution/context.h"
@@ -10,23 +10,22 @@
 
 namespace shardscope::engine {
 
-/// Context, shards and ownership outlive it. One shard is open at a time, or closed before the next one
-/// opens.
+/// All arguments must outlive it. One shard is open at a time.
 class StoredShards {
  public:
   StoredShards(const execution::Context& context, const plan::Ownership& ownership,
                offload::ShardStore& shards)
       : context_(context), ownership_(ownership), shards_(shards) {}
 
-  /// The shard of `param` in the storage type, until close(), on the stream that is named with it.
+  /// The shard of `param` in the storage type, until close(), for work on the returned part's stream.
   [[nodiscard]] optim::StoredPart open(plan::ParamId param);
   void close(plan::ParamId param, optim::PartUse use);
-  /// Rounds what was set last: before shards are read otherwise.
+  /// Quantizes the shard that was set last. Call before shards are read in any other way.
   void finish();
 
  private:
-  /// A quantized shard that is open. It is rounded once, when all of it is set: piece by piece, a group would
-  /// be rounded again with every piece of it.
+  /// A quantized shard that is open. It is quantized once, when all of it is set: with each piece, a group
+  /// would be rounded again.
   struct Unpacked {
     plan::ParamId param = plan::kNone<plan::ParamId>;
     device::Buffer values;  ///< [elements of the shard], storage type

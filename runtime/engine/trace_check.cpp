@@ -21,7 +21,7 @@ void check_same_trace(const plan::FetchScheduler& scheduler, const plan::ModelPl
   first.resize(length);
   control.broadcast_host(std::as_writable_bytes(std::span(first)), 0);
 
-  // The largest wins: the earliest step, and of its ranks the last.
+  // Maximum over ranks: selects the earliest step, and of its ranks the highest.
   constexpr unsigned kRankBits = 24;
   const auto differs = plan::first_difference(first, mine);
   std::uint64_t found =
@@ -30,13 +30,13 @@ void check_same_trace(const plan::FetchScheduler& scheduler, const plan::ModelPl
   if (found == 0) return;
 
   const auto rank = static_cast<std::uint32_t>(found & ((1U << kRankBits) - 1));
-  const auto step = static_cast<std::size_t>(~found >> kRankBits);  // the rank's bits fall out
+  const auto step = static_cast<std::size_t>(~found >> kRankBits);  // drops the rank's bits
   const auto at = [step](std::uint32_t rank_of_trace, const std::vector<TracedVisit>& trace) {
     plan::RankVisit visit{rank_of_trace, {}};
     if (step < trace.size()) visit.visit = trace[step];
     return visit;
   };
-  std::array<std::uint32_t, 3> other{};  // has the rank that step, and what
+  std::array<std::uint32_t, 3> other{};  // [step exists, module, params]
   if (step < mine.size()) other = {1, mine[step].module, mine[step].params};
   control.broadcast_host(std::as_writable_bytes(std::span(other)), rank);
   plan::RankVisit theirs{rank, {}};

@@ -1,4 +1,4 @@
-// The order check after a recorded trace (docs/zero.md C3).
+// Check that all ranks recorded the same trace (docs/zero.md C3).
 #pragma once
 
 #include "runtime/comm/communicator.h"
@@ -8,8 +8,8 @@
 namespace shardscope::engine {
 
 /// Compares the trace that `scheduler` has just completed with those of the other ranks. Collective over
-/// `control`, on the host whatever moves the bytes of the device, and once for each recording: three small
-/// exchanges. Throws std::runtime_error with the same text on every rank where one differs from rank 0.
+/// `control`, on the host, once per recording: three small exchanges. Throws std::runtime_error with the same
+/// text on every rank if one differs from rank 0.
 void check_same_trace(const plan::FetchScheduler& scheduler, const plan::ModelPlan& model,
                       comm::Communicator& control);
 

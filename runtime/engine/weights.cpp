@@ -11,7 +11,7 @@ using execution::Context;
 
 namespace {
 
-/// 4 MiB of fp32: what is on the host at a time.
+/// 4 MiB of fp32: elements on the host at a time.
 constexpr std::int64_t kPieceElems = std::int64_t{1} << 20;
 
 const device::MemoryTag kTemporary{ev::MemoryCategory::temporary, ev::kNoId};
@@ -24,9 +24,9 @@ std::int64_t elems_of(const std::vector<plan::OwnedSlice>& slices) {
   return elems;
 }
 
-/// One parameter's way to rank 0, or to all. Ranks own different amounts of it, the all-gather moves equal
-/// ones: each round carries at most `round_elems` of every rank, and the largest owner
-/// decides the number of rounds.
+/// Gathers one parameter to rank 0, or to all. Ranks own different amounts of it, but an all-gather moves
+/// equal ones: each round carries at most `round_elems` of every rank, and the largest owner decides the
+/// number of rounds.
 class Collection {
  public:
   Collection(const Context& context, const plan::Ownership& ownership, HeldStates& state,
@@ -39,11 +39,11 @@ class Collection {
       largest = std::max(largest, elems_of(slices_.back()));
     }
     const auto world = static_cast<std::int64_t>(context.world());
-    // A parameter that one rank owns whole would else have rounds of `elems` from each rank, world times what
-    // there is. So the result of a round is about one parameter, and the largest owner has up to `world`
-    // rounds.
+    // Otherwise a parameter owned whole by one rank would have rounds of `elems` from each rank, world times
+    // its size. So the result of a round has about the size of the parameter, and the largest owner has up to
+    // `world` rounds.
     round_elems_ = std::min(largest, (param.elems + world - 1) / world);
-    // 0 elements: nothing is owned anywhere, and nothing is divided by 0.
+    // 0 elements: no rank owns anything; avoids a division by 0.
     rounds_ = round_elems_ == 0 ? 0 : (largest + round_elems_ - 1) / round_elems_;
   }
 
@@ -52,13 +52,13 @@ class Collection {
     device::Arena& memory = context_.device.memory();
     device::Buffer send = memory.allocate(fp32_bytes(round_elems_), kTemporary, stream);
     device::Buffer all = memory.allocate(fp32_bytes(round_elems_ * context_.world()), kTemporary, stream);
-    // [world, round_elems] pinned: first this rank's part to send, then what all sent.
+    // [world, round_elems] pinned: first this rank's part to send, then the gathered parts.
     device::Buffer host = context_.device.pinned().allocate(all.bytes(), kTemporary, stream);
-    // Every rank makes as many rounds, also those that have nothing left to send: an all-gather needs all.
+    // Every rank makes the same number of rounds, even with nothing left to send: an all-gather needs all
+    // ranks.
     for (std::int64_t round = 0; round < rounds_; ++round) {
       stage(round, host);
-      // The whole of `send`, also where this rank's last round is short: place() does not look behind what is
-      // owned.
+      // The whole of `send`, even if this rank's last round is short: place() ignores the rest.
       context_.device.copy_async(send.data(), host.data(), send.bytes(), stream);
       const comm::GatherPart part{send.data(), all.data(), round_elems_, plan::raw(param_.id)};
       context_.gather_comm.all_gather({&part, 1}, kernels::DType::f32, stream, {});
@@ -72,7 +72,7 @@ class Collection {
  private:
   /// Calls visit(slice, first element within the slice, first element within the round, elements).
   template <typename Visit>
-  // A round is a range of this rank's slices in a row; a slice may span rounds, and a round slices.
+  // A round is a range of the concatenated slices of `rank`; a slice may span rounds, and a round slices.
   void visit_round(std::uint32_t rank, std::int64_t round, const Visit& visit) const {
     const plan::Range wanted{round * round_elems_, (round + 1) * round_elems_};
     std::int64_t begin = 0;
@@ -132,7 +132,7 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
         const std::int64_t first = slice.param_offset + at;
         const std::int64_t begin = slice.owned_offset + at;
         for (const base::StateKind kind : kinds) {
-          // Frozen: weights and no other state.
+          // Frozen parameters have weights only.
           if (!param.trainable && kind != base::StateKind::master) continue;
           fill(kind, param.id, {first, first + elems}, piece);
           // Returns when `piece` may be filled again.
@@ -146,7 +146,7 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
 void broadcast_owned(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                      std::uint32_t root, const Engine::FillParam& fill) {
   for (const plan::ParamPlan& param : context.model.params) {
-    // One parameter whole on the host at a time, on every rank: of the model there is never more than that.
+    // One whole parameter on the host at a time, on every rank: never more of the model.
     const device::Buffer host = context.device.pinned().allocate(
         fp32_bytes(param.elems), {ev::MemoryCategory::temporary, plan::raw(param.id)},
         context.device.compute());
@@ -161,7 +161,7 @@ void broadcast_owned(const Context& context, const plan::Ownership& ownership, H
 void keep_owned(const plan::Ownership& ownership, std::uint32_t rank, HeldStates& state, plan::ParamId param,
                 std::span<const float> whole) {
   for (const plan::OwnedSlice& slice : ownership.slices(param, rank)) {
-    // A shard of padding alone has no place in `whole`.
+    // A shard of padding only is not in `whole`.
     if (slice.elems == 0) continue;
     state.write(base::StateKind::master, slice.param, {slice.owned_offset, slice.owned_offset + slice.elems},
                 whole.data() + slice.param_offset);
@@ -170,8 +170,8 @@ void keep_owned(const plan::Ownership& ownership, std::uint32_t rank, HeldStates
 
 void read_states(const Context& context, HeldStates& state, std::span<const plan::SavedSlice> slices,
                  const Engine::TakeStates& take) {
-  // Slices that follow one another in the owned range are one run: with many small parameters most do. Frozen
-  // ones are stored apart and stay single.
+  // Adjacent slices of the owned range are merged to one run, as most are with many small parameters. Frozen
+  // ones are stored separately and not merged.
   struct Run {
     plan::ParamId first{};
     plan::Range range;
@@ -184,7 +184,7 @@ void read_states(const Context& context, HeldStates& state, std::span<const plan
     if (runs.empty() || frozen || runs.back().range.end != slice.owned_offset) {
       runs.push_back({slice.param, {slice.owned_offset, slice.owned_offset}, frozen});
     }
-    // Of a new run as well: it began empty.
+    // Also for a new run, which is empty so far.
     runs.back().range.end += slice.elems;
     longest = std::max(longest, runs.back().range.size());
   }
@@ -193,9 +193,9 @@ void read_states(const Context& context, HeldStates& state, std::span<const plan
   device::Buffer host =
       context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, context.device.compute());
   auto* piece = static_cast<float*>(host.data());
-  // Kind by kind: a file has one tensor for each, and is so written from its begin to its end.
+  // Kind by kind: a file has one tensor per kind, so it is written sequentially.
   for (const base::StateKind kind : state.kinds()) {
-    // Counts elements of the row of this kind; frozen slices are in the row of weights only.
+    // Offset in the sequence of this kind; frozen slices have weights only.
     std::int64_t at = 0;
     for (const Run& run : runs) {
       if (run.frozen && kind != base::StateKind::master) continue;
@@ -227,7 +227,7 @@ void collect_weights(const Context& context, const plan::Ownership& ownership, H
   context.device.synchronize();
   std::vector<float> whole;
   for (const plan::ParamPlan& param : context.model.params) {
-    // Grows to the largest parameter and stays: the other ranks need no memory for the whole.
+    // Grows to the size of the largest parameter; the other ranks need no memory for it.
     if (context.rank() == 0) whole.resize(static_cast<std::size_t>(param.elems));
     if (ownership.whole_everywhere(param.id)) {
       // Not collective for such a parameter: rank 0 has it.

@@ -1,4 +1,4 @@
-// What the parts of one rank's engine, its optimizer and its offloaded states share.
+// Objects shared by one rank's engine, optimizer and offloaded states.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace shardscope::execution {
 
-/// Nothing here is owned: the program that made the engine keeps all of it alive.
+/// Nothing here is owned: the creator of the engine keeps all of it alive.
 struct Context {
   const plan::ModelPlan& model;
   const config::TrainingConfig& config;
@@ -23,19 +23,19 @@ struct Context {
   comm::Communicator& reduce_comm;   ///< gradient collectives, on the device's reduce stream
   comm::Communicator& control_comm;  ///< small host values: norms, flags, consolidation
   instrumentation::GateKeeper& gates;
-  /// ZeRO++ and MiCS; null where the configuration asks for neither.
+  /// ZeRO++ and MiCS; null if the configuration uses neither.
   const comm::ZeroCommunicators* groups = nullptr;
-  /// The ranks at this one's place in other copies of the model (shardscope.data_parallel_groups); null:
-  /// there is one copy. All others above are of this copy.
+  /// The ranks with this rank's number in other copies of the model (shardscope.data_parallel_groups); null:
+  /// there is one copy. All communicators above are of this copy.
   comm::Communicator* peers = nullptr;
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return control_comm.rank(); }
   [[nodiscard]] std::uint32_t world() const noexcept { return control_comm.world(); }
-  /// Storage of parameters, activations and the gradients that backward writes.
+  /// Storage type of parameters, activations and the gradients that backward writes.
   [[nodiscard]] kernels::DType type() const noexcept { return config.storage_type(); }
-  /// In which micro-steps are summed (data_types.grad_accum_dtype): the storage type or fp32.
+  /// Type in which micro-steps are summed (data_types.grad_accum_dtype): the storage type or fp32.
   [[nodiscard]] kernels::DType sum_type() const noexcept { return config.grad_accum_type; }
-  /// In which gradients are reduced over ranks (communication_data_type).
+  /// Type in which gradients are reduced over ranks (communication_data_type).
   [[nodiscard]] kernels::DType wire_type() const noexcept { return config.communication_type; }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return kernels::size_of(type()); }
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {

@@ -1,4 +1,4 @@
-// Device events to borrow: creating one may be a driver call, so those that are done are used again.
+// A pool of device events: creating one may be a driver call, so returned events are reused.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// How the runtime emits: now, or when a stream gets there. Kinds, their lanes and fields are in
+// How the runtime emits events: now, or when a stream reaches a point. Kinds, their lanes and fields are in
 // instrumentation/event_kinds.def.
 //
 // [Note: time of a step]
-// The host runs ahead of the device. Steps, micro-steps, phases and modules are therefore emitted through
-// the compute stream, which stamps them when it gets there: a step holds the work it caused. What the host
-// decides (buckets, fetches, gates) carries the time of the decision.
+// The host runs ahead of the device. Steps, micro-steps, phases and modules are therefore emitted through the
+// compute stream, which takes the timestamp when it gets there: a step contains the work it caused. Host
+// decisions (buckets, fetches, gates) have the time of the decision.
 #pragma once
 
 #include "instrumentation/emitter.h"
@@ -17,17 +17,17 @@ namespace ev = instrumentation;
 
 namespace shardscope::execution {
 
-/// Now, on the kind's lane.
+/// Emits now, on the kind's lane.
 template <ev::EventKind kind>
 void emit_host(const ev::Fields<kind>& fields) noexcept {
   ev::emit<kind>(fields);
 }
-/// When `stream` gets there, on the lane `lane`.
+/// Emits when `stream` reaches this point, on the lane `lane`.
 template <ev::EventKind kind>
 void emit_on(device::Stream& stream, ev::StreamId lane, const ev::Fields<kind>& fields) {
   if (ev::enabled(ev::detail_of(kind))) stream.emit(ev::make<kind>(lane, fields));
 }
-/// When `stream` gets there, on its own lane.
+/// Emits when `stream` reaches this point, on its own lane.
 template <ev::EventKind kind>
 void emit_on(device::Stream& stream, const ev::Fields<kind>& fields) {
   emit_on<kind>(stream, stream.id(), fields);

@@ -11,7 +11,7 @@ class DeviceShards final : public ShardStore {
   DeviceShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout,
                const std::vector<bool>& quantized)
       : device_(device), type_(type), quantized_(quantized), starts_(layout.partitions.size()) {
-    // Zeros, since padding between and behind shards is gathered as well.
+    // Zeros, since padding between and after shards is gathered as well.
     buffer_ = device.memory().allocate(place(layout), {instrumentation::MemoryCategory::param_shard},
                                        device.compute());
     device_.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
@@ -20,7 +20,7 @@ class DeviceShards final : public ShardStore {
   }
 
   [[nodiscard]] kernels::DType type() const noexcept override { return type_; }
-  // The optimizer writes new values where they are gathered from.
+  // The optimizer writes new values in place, where gathers read them.
   [[nodiscard]] bool in_place() const noexcept override { return true; }
   [[nodiscard]] kernels::Ptr at(plan::Range range) override { return {byte_at(range.begin), type_}; }
   void put(plan::Range range, const void* from, std::uint32_t group) override {
@@ -40,7 +40,7 @@ class DeviceShards final : public ShardStore {
   void forget() override {}
 
  private:
-  /// What is trained lies as in the owned range, frozen shards behind it. Returns the bytes of all.
+  /// Trained shards are laid out as in the owned range, followed by frozen ones. Returns the total bytes.
   /// starts_ in bytes: a quantized shard has no whole number of elements of type_.
   std::size_t place(const plan::ShardLayout& layout) {
     constexpr auto kUnit = static_cast<std::size_t>(plan::kShardAlignmentBytes);
@@ -53,8 +53,8 @@ class DeviceShards final : public ShardStore {
         continue;
       }
       const std::int64_t elems = layout.partitions[plan::raw(id)].shard_elems;
-      // Each frozen shard begins at a multiple of kShardAlignmentBytes, whatever the one before was packed
-      // to.
+      // Each frozen shard begins at a multiple of kShardAlignmentBytes, whatever the packed size of the
+      // previous one.
       end = (end + kUnit - 1) / kUnit * kUnit;
       starts_[plan::raw(id)] = end;
       end += quantized(id) ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);

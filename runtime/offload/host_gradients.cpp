@@ -30,10 +30,10 @@ kernels::Ptr HostGradients::at(std::int64_t owned_offset) const noexcept {
 
 kernels::ConstPtr HostGradients::data() const noexcept { return {buffer_.data(), type_}; }
 
-/// Two ways. Same type and Write::set: the copy lands where the sum lies. Otherwise it lands in a buffer of
-/// its own and the worker converts or adds. Either way the result is ordered on the stream that is returned.
+/// Same type and Write::set: the piece is copied directly to the sum. Otherwise it is copied to a separate
+/// buffer and the worker converts or adds. Either way the returned stream is ordered after it.
 device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vector<device::Buffer>& held) {
-  // The pieces are complete where the reduce stream is now.
+  // The pieces are complete at this point of the reduce stream.
   events_.order(device_.reduce(), device_.copy());
   bool on_worker = false;
   for (const Piece& piece : pieces) {
@@ -47,7 +47,7 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
                                     device_.compute()));
       to.data = held.back().data();
     }
-    // In the type that was reduced, converted on the host: fewer bytes cross where that is 16 bits.
+    // Sent in the reduced type and converted on the host: fewer bytes are transferred if that is 16 bits.
     transfer(device_, ev::TransferKind::device_to_host, to.data, piece.from.data, bytes,
              {plan::raw(piece.param)});
     if (direct) continue;
@@ -55,8 +55,8 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
     events_.order(device_.copy(), device_.worker());
     device_.worker().run([total, term = kernels::ConstPtr(to), elems = piece.elems,
                           write = piece.write](const kernels::Exec& exec) {
-      // In the order of micro-steps, since the worker stream runs in order: the sum has the bits that the
-      // device would make.
+      // In the order of micro-steps, since the worker stream runs in order: the sum is bitwise that of the
+      // device.
       if (write == kernels::Write::set) {
         kernels::cast(exec, total, term, elems);
       } else {
@@ -71,7 +71,7 @@ device::Stream& HostGradients::take(const std::vector<Piece>& pieces, std::vecto
   return device_.worker();
 }
 
-/// On the worker, behind sums of earlier windows.
+/// On the worker, after sums of earlier windows.
 void HostGradients::clear(std::int64_t owned_offset, std::int64_t elems) {
   device_.worker().run([to = at(owned_offset).data, bytes = bytes_of(elems)](const kernels::Exec& exec) {
     kernels::fill_zero(exec, to, bytes);

@@ -1,6 +1,6 @@
-// Owned gradients in host memory (docs/zero.md S21): a reduced piece leaves the device on the copy stream
-// while backward goes on, and later micro-steps are added there by the worker stream. Sums are kept in
-// grad_accum_dtype, rounded after every micro-step as on the device, so that offloading changes no bit.
+// Owned gradients in host memory (docs/zero.md S21): a reduced piece is copied to the host on the copy stream
+// during backward, and the worker stream adds later micro-steps there. Sums are kept in grad_accum_dtype,
+// rounded after every micro-step as on the device, so that results are bitwise equal.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace shardscope::offload {
 
 class HostGradients {
  public:
-  /// Holds the elements `range` of the owned range as `type`, zero at first, in `pool` (host or pinned).
-  /// `events` outlives this.
+  /// Stores the elements `range` of the owned range as `type`, initially zero, in `pool` (host or pinned).
+  /// `events` must outlive this.
   HostGradients(device::Device& device, execution::EventPool& events, kernels::DType type, plan::Range range,
                 device::Arena& pool);
 
@@ -31,10 +31,11 @@ class HostGradients {
     std::int64_t owned_offset = 0;
     kernels::ConstPtr from;
     std::int64_t elems = 0;
-    kernels::Write write = kernels::Write::set;  ///< add: to what earlier micro-steps left here
+    kernels::Write write = kernels::Write::set;  ///< add: to the sum of earlier micro-steps
   };
-  /// Queues taking pieces after what is queued on the reduce stream. Buffers that must live until it is done
-  /// are added to `held`; like the pieces they may be freed once the returned stream has come here.
+  /// Queues the transfer of pieces after the work queued on the reduce stream. Buffers that must be kept
+  /// until it has finished are added to `held`; like the pieces they may be freed once the returned stream
+  /// has reached this point.
   [[nodiscard]] device::Stream& take(const std::vector<Piece>& pieces, std::vector<device::Buffer>& held);
   /// Queues zeros on the worker stream: no gradient in this accumulation window.
   void clear(std::int64_t owned_offset, std::int64_t elems);

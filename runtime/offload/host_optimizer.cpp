@@ -16,8 +16,8 @@ namespace {
 namespace ev = shardscope::instrumentation;
 using base::StateKind;
 
-/// Of one piece of the update: what is copied to the device while the next is computed. Small enough to stay
-/// in a cache between the two, large enough for a transfer at full speed.
+/// Elements per piece of the update; a piece is copied to the device while the next is computed. Small enough
+/// to stay in a cache, large enough for a transfer at full speed.
 constexpr std::int64_t kPieceElems = std::int64_t{1} << 20;
 
 class HostOptimizer final : public optim::OptimizerState {
@@ -44,12 +44,12 @@ class HostOptimizer final : public optim::OptimizerState {
     }
   }
 
-  // The host's update reads gradients that the compute stream has the last word on.
+  // The host's update reads gradients that the compute stream may still write.
   void begin_update() override {
     end_visit();
     events_.order(device_.compute(), device_.worker());
   }
-  // Queues only. The worker takes the pieces in order; begin and end are stamped as it gets there.
+  // Queues only. The worker updates the pieces in order and takes the timestamps of begin and end.
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     device::Stream& worker = device_.worker();
     std::int64_t elems = 0;
@@ -74,18 +74,18 @@ class HostOptimizer final : public optim::OptimizerState {
   void finish_update() override {
     states_->finish();
     events_.order(device_.worker(), device_.compute());
-    // What the compute stream does from here on sees the new parameters.
+    // Compute-stream work queued from here on sees the new parameters.
     events_.order(device_.copy(), device_.compute());
   }
 
-  // As an update without a step: the parameters are made anew from the master weights.
+  // Like an update without AdamW: the parameters are written from the master weights.
   void publish_params() override {
     begin_update();
     std::uint32_t group = states_->tiles().front().group;
     for (; group <= states_->tiles().back().group; ++group) {
       for_tiles_of(group, TileUse::read,
                    [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
-                     // fp32: put() reads the master weights themselves, nothing has to be made.
+                     // fp32: put() reads the master weights directly, without rounding.
                      if (rounded.data == nullptr) return;
                      device_.worker().run(
                          [from = states.master + at, rounded, n = piece.size()](const kernels::Exec& exec) {
@@ -113,8 +113,8 @@ class HostOptimizer final : public optim::OptimizerState {
     std::unique_ptr<device::Event> sent;  ///< recorded on the copy stream: the buffer may be written again
   };
 
-  /// Calls make(states, piece, its first element within the tile, where its 16-bit form goes) for every
-  /// piece, in order, and sends what it queued on the worker stream to the parameters.
+  /// Calls make(states, piece, its first element within the tile, destination of its 16-bit values) for every
+  /// piece, in order, which queues work on the worker stream, and sends the results to the parameters.
   template <typename Make>
   void for_tiles_of(std::uint32_t group, TileUse use, const Make& make) {
     const std::vector<plan::UpdateTile>& tiles = states_->tiles();
@@ -129,12 +129,12 @@ class HostOptimizer final : public optim::OptimizerState {
         const std::int64_t at = begin - range.begin;
         Staging& slot = staging_[next_slot_];
         next_slot_ = (next_slot_ + 1) % staging_.size();
-        // Two buffers in turn: the worker rounds piece k + 1 while the copy stream sends piece k, and waits
-        // only where the copy of piece k - 1 is not done.
+        // Two buffers alternate: the worker rounds piece k + 1 while the copy stream sends piece k, and waits
+        // only if the copy of piece k - 1 has not finished.
         if (slot.sent) device_.worker().wait(*slot.sent);
         make(states, piece, at, {slot.buffer.data(), type_});
         events_.order(device_.worker(), device_.copy());
-        // Queues on the copy stream, which was just ordered behind the update of the piece.
+        // Queues on the copy stream, which was just ordered after the update of the piece.
         params_.put(piece, slot.buffer ? slot.buffer.data() : states.master + at, group);
         if (slot.sent) device_.copy().record(*slot.sent);
       }
@@ -144,7 +144,7 @@ class HostOptimizer final : public optim::OptimizerState {
   }
 
   /// Host access between steps: calls access(state, first element of it within `range`, bytes) tile by tile.
-  /// The last tile stays open, because callers that come a piece at a time ask for the same tile again.
+  /// The last tile stays open, because callers that read piece by piece access the same tile again.
   template <typename Access>
   void visit(StateKind kind, plan::Range range, TileUse use, const Access& access) {
     const std::vector<plan::UpdateTile>& tiles = states_->tiles();
@@ -154,7 +154,7 @@ class HostOptimizer final : public optim::OptimizerState {
       if (!visited_ || visited_->tile != i) {
         end_visit();
         visited_ = Visit{i, states_->open(i)};
-        // The host reads and writes the states itself: the read of the tile must have come.
+        // The host accesses the states itself, so the read of the tile must have finished.
         device_.worker().synchronize();
       }
       // Stays `changed` when a later access of the visit only reads.
@@ -170,7 +170,7 @@ class HostOptimizer final : public optim::OptimizerState {
 
   void end_visit() {
     if (!visited_) return;
-    // Closed as `changed` where a write() touched it, so its values go back to the swap file.
+    // Closed as `changed` after a write(), so its values are written to the swap file.
     states_->close(visited_->tile, visited_->use);
     states_->finish();
     visited_.reset();

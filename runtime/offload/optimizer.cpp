@@ -11,7 +11,7 @@ namespace {
 using base::StateKind;
 using optim::OptimizerState;
 
-/// Twin-Flow (ratio): the device updates the first sub-groups, the host the others, beside it.
+/// Twin-Flow (ratio): the device updates the first sub-groups, the host the others, in parallel.
 class SplitOptimizer final : public OptimizerState {
  public:
   SplitOptimizer(std::unique_ptr<OptimizerState> device, std::unique_ptr<OptimizerState> host,
@@ -21,8 +21,8 @@ class SplitOptimizer final : public OptimizerState {
         first_group_(first_host_group),
         first_elem_(first_host_elem) {}
 
-  // Both begin before either updates: the device's sub-groups run on its streams beside the host's on the
-  // worker.
+  // Both begin before either updates: the device's sub-groups run on its streams in parallel to the host's on
+  // the worker.
   void begin_update() override {
     device_->begin_update();
     host_->begin_update();
@@ -76,7 +76,7 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
                                              {sub_groups.begin(), sub_groups.begin() + first});
   }
   if (first < sub_groups.size()) {
-    // The same pool for states and for staging of parameters on their way.
+    // The same pool for states and for staging of parameters.
     device::Arena& pool = host_pool(device, offload.pin_memory);
     std::unique_ptr<StateStorage> states = offload.device == plan::OffloadDevice::nvme
                                                ? make_swapped_states(device, pool, sub_groups, first, zero)
@@ -84,7 +84,7 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
     // `params` is the store of both: each writes the range of its own sub-groups.
     on_host = make_host_optimizer(device, params, type, gradient.host, std::move(states), pool);
   }
-  // No split where one side has all.
+  // No split if one side has all sub-groups.
   if (!on_host) return on_device;
   if (!on_device) return on_host;
   return std::make_unique<SplitOptimizer>(std::move(on_device), std::move(on_host), first,

@@ -12,15 +12,15 @@
 
 namespace shardscope::offload {
 
-/// AdamW on the worker stream over the tiles of `states`. Updated parameters leave in pieces through
-/// `params`, beside the update of the next piece: in 16 bits from two staging buffers of `staging`, in fp32
-/// straight from the master weights. `gradient`: host memory, of the elements that `states` holds.
+/// AdamW on the worker stream over the tiles of `states`. Updated parameters are sent in pieces through
+/// `params`, overlapping the update of the next piece: in 16 bits from two staging buffers of `staging`, in
+/// fp32 directly from the master weights. `gradient`: host memory, of the elements in `states`.
 [[nodiscard]] std::unique_ptr<optim::OptimizerState> make_host_optimizer(
     device::Device& device, optim::ParamSink& params, kernels::DType type, kernels::ConstPtr gradient,
     std::unique_ptr<StateStorage> states, device::Arena& staging);
 
-/// What `zero.offload_optimizer` asks for, over all `sub_groups`; `type`: storage type of parameters and
-/// gradients. Throws device::BackendError when memory or disk does not suffice. What is named outlives the
+/// The optimizer of `zero.offload_optimizer`, over all `sub_groups`; `type`: storage type of parameters and
+/// gradients. Throws device::BackendError if memory or disk is too small. All arguments must outlive the
 /// result.
 [[nodiscard]] std::unique_ptr<optim::OptimizerState> make_optimizer(
     device::Device& device, optim::ParamSink& params, kernels::DType type,

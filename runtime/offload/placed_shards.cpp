@@ -1,10 +1,10 @@
-// Shards that rest partly outside the device (offload_param; docs/zero.md O1, P6).
+// Shards stored partly outside the device (offload_param; docs/zero.md O1, P6).
 //
 // [Note: where a shard's bytes may be]
-// A shard on NVMe is brought to a gather in two hops: the nvme stream reads it into a host buffer, the copy
-// stream takes it from there to the device. The buffer is free once it is copied: the nvme stream waits for
-// that before it reads into it again. New values take the same way back. All reads and writes of a shard run
-// in order on the nvme stream, so a read never meets an older value.
+// A shard on NVMe is loaded for a gather in two hops: the nvme stream reads it into a host buffer, the copy
+// stream copies it to the device. The buffer is free once it is copied: the nvme stream waits for that before
+// it reads into it again. New values take the reverse path. All reads and writes of a shard run in order on
+// the nvme stream, so a read never returns an older value.
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
@@ -64,12 +64,12 @@ class PlacedShards final : public ShardStore {
 
   // `range` may cover parts of several shards, and a shard may come in several pieces.
   void put(plan::Range range, const void* from, std::uint32_t group) override {
-    // Shards lie in the owned range in the layout's order.
+    // Shards are in the owned range in the layout's order.
     const auto& offsets = layout_.shard_offset;
     auto next =
         std::upper_bound(layout_.order.begin(), layout_.order.end(), range.begin,
                          [&](std::int64_t at, ParamId param) { return at < offsets[plan::raw(param)]; });
-    // upper_bound is behind the shard in which the range begins.
+    // upper_bound is one past the shard in which the range begins.
     for (--next; next != layout_.order.end() && offsets[plan::raw(*next)] < range.end; ++next) {
       const std::size_t param = plan::raw(*next);
       const std::int64_t begin = offsets[param];
@@ -80,8 +80,8 @@ class PlacedShards final : public ShardStore {
     }
   }
 
-  // The stream returned is the one on which the part may be read and written, by the memory that it is in. It
-  // is ordered behind the copy stream and, for a shard on NVMe, behind the read into its buffer.
+  // The part may be read and written on the returned stream, which depends on its memory and is ordered after
+  // the copy stream and, for a shard on NVMe, after the read into its buffer.
   [[nodiscard]] optim::StoredPart open(ParamId param) override {
     const Shard& shard = shards_[plan::raw(param)];
     device::Stream& stream = shard.place == ShardPlace::device ? device_.compute() : device_.worker();
@@ -93,7 +93,7 @@ class PlacedShards final : public ShardStore {
     return {{slot->memory.data(), type_}, &stream};
   }
 
-  // And back: later copies of the shard come after what was done to it.
+  // Later copies of the shard are ordered after the work on it.
   void close(ParamId param, optim::PartUse use) override {
     const ShardPlace place = shards_[plan::raw(param)].place;
     events_.order(place == ShardPlace::device ? device_.compute() : device_.worker(), device_.copy());
@@ -124,7 +124,7 @@ class PlacedShards final : public ShardStore {
     }
   }
 
-  // Those that a buffer already holds, read or being read, are not read again.
+  // Shards already in a buffer, or being read, are not read again.
   void read_ahead(std::span<const ParamId> params) override {
     for (const ParamId param : params) {
       if (holding(param) == nullptr) (void)read(param);
@@ -135,8 +135,8 @@ class PlacedShards final : public ShardStore {
     return "parameters on NVMe through " + std::to_string(buffers_.size()) +
            " buffers: " + space_->describe();
   }
-  // A read that is still in flight does no harm: what takes the buffer next is ordered behind it, a read
-  // by the nvme stream's order, a copy by `read`.
+  // A read still in flight does no harm: the next use of the buffer is ordered after it, a read by the nvme
+  // stream's order, a copy by `read`.
   void forget() override {
     for (Slot& slot : buffers_) slot.param.reset();
   }
@@ -145,14 +145,14 @@ class PlacedShards final : public ShardStore {
   struct Shard {
     ShardPlace place = ShardPlace::device;
     void* data = nullptr;    ///< on the device or the host
-    device::Buffer on_nvme;  ///< its place in the swap file
+    device::Buffer on_nvme;  ///< its range of the swap file
   };
   /// A host buffer for one shard on NVMe.
   struct Slot {
     IoBuffer memory;
-    std::optional<ParamId> param;           ///< whose shard it holds or is about to; empty: free
-    std::unique_ptr<device::Event> copied;  ///< recorded on the copy stream: may be read into again
-    std::unique_ptr<device::Event> read;    ///< recorded on the nvme stream: the shard is there
+    std::optional<ParamId> param;           ///< whose shard it contains or is reading; empty: free
+    std::unique_ptr<device::Event> copied;  ///< recorded on the copy stream: the slot may be reused
+    std::unique_ptr<device::Event> read;    ///< recorded on the nvme stream: the shard has been read
   };
 
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {
@@ -162,13 +162,13 @@ class PlacedShards final : public ShardStore {
     return layout_.partitions[param];
   }
 
-  /// As it is stored.
+  /// Bytes of a shard as stored.
   [[nodiscard]] std::size_t shard_bytes(std::size_t param) const {
     const std::int64_t elems = partition(param).shard_elems;
     return quantized_[param] ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);
   }
 
-  /// Shards on the device and on the host: one buffer each, every shard at a vector's boundary.
+  /// Shards on the device and on the host: one buffer each, every shard at a vector-aligned offset.
   void place(const std::vector<ShardPlace>& places) {
     std::size_t on_device = 0;
     std::size_t on_host = 0;
@@ -190,7 +190,7 @@ class PlacedShards final : public ShardStore {
       const device::Buffer& buffer = places[i] == ShardPlace::device ? device_shards_ : host_shards_;
       shards_[i].data = static_cast<std::byte*>(buffer.data()) + offset[i];
     }
-    // Padding is gathered too; it is zero for good.
+    // Padding is gathered too; it is always zero.
     for (const auto& [buffer, stream] :
          {std::pair{&device_shards_, &device_.copy()}, std::pair{&host_shards_, &device_.worker()}}) {
       if (!*buffer) continue;
@@ -206,30 +206,31 @@ class PlacedShards final : public ShardStore {
     const Shard& shard = shards_[param];
     const auto id = static_cast<ParamId>(param);
     if (shard.place != ShardPlace::nvme) {
-      // Named by where it goes: values for the host come from the device or, updated there, from the host.
+      // The kind follows the destination: values for the host come from the device or, updated there, from
+      // the host.
       const auto kind = shard.place == ShardPlace::device ? ev::TransferKind::host_to_device
                                                           : ev::TransferKind::device_to_host;
       transfer(device_, kind, static_cast<std::byte*>(shard.data) + bytes_of(first), from, bytes_of(elems),
                {plan::raw(id), group});
       return;
     }
-    // Pieces of a shard come in order; it is written out once it is whole.
+    // Pieces of a shard arrive in order; it is written to the file once it is complete.
     Slot* slot = holding(id);
     if (slot == nullptr) {
       slot = &take_slot(id);
-      device_.copy().wait(*slot->read);  // whatever was read into it before
+      device_.copy().wait(*slot->read);  // for an earlier read into it
     }
     device_.copy_async(slot->memory.data() + bytes_of(first), from, bytes_of(elems), device_.copy());
     if (first + elems < partition(param).shard_elems) return;
     write(id, *slot, group);
   }
 
-  /// Queues writing a slot out after what the copy stream has been given.
+  /// Queues writing a slot to the file after the work queued on the copy stream.
   void write(ParamId param, Slot& slot, std::uint32_t group) {
     device_.copy().record(*slot.copied);
     device_.nvme().wait(*slot.copied);
     space_->queue(IoDirection::write, {part_of(param, slot)}, {plan::raw(param), group}, in_use());
-    // Free for the next read, which the nvme stream makes after the write; a copy into it waits for `read`.
+    // Free for the next read, ordered after the write on the nvme stream; a copy into it waits for `read`.
     device_.nvme().record(*slot.read);
     slot.param.reset();
   }
@@ -240,9 +241,8 @@ class PlacedShards final : public ShardStore {
     return found == buffers_.end() ? nullptr : &*found;
   }
 
-  /// The free buffer that was given back first.
-  /// An empty `param` is the host's view: queued transfers may still use the buffer, and who takes it waits
-  /// for `copied` or `read`.
+  /// The buffer that has been free longest. An empty `param` is the host's view: queued transfers may still
+  /// use the buffer, so its next user waits for `copied` or `read`.
   Slot& take_slot(ParamId param) {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       Slot& slot = buffers_[(next_ + i) % buffers_.size()];
@@ -259,7 +259,8 @@ class PlacedShards final : public ShardStore {
     slot.param.reset();
   }
 
-  // `copied` was recorded behind the last copy out of this buffer; never recorded, it holds nothing up.
+  // `copied` was recorded after the last copy out of this buffer; if never recorded, the wait returns at
+  // once.
   Slot& read(ParamId param) {
     Slot& slot = take_slot(param);
     device_.nvme().wait(*slot.copied);

@@ -21,7 +21,7 @@ class ResidentStates final : public StateStorage {
         variance_(make_zeroed(device, pool, MemoryCategory::variance)) {}
 
   [[nodiscard]] const std::vector<plan::UpdateTile>& tiles() const noexcept override { return tiles_; }
-  // Nothing to wait for: the states are in host memory for good.
+  // Nothing to wait for: the states are always in host memory.
   [[nodiscard]] TileStates open(std::size_t tile) override {
     const std::int64_t at = tiles_[tile].range.begin - first_;
     return {static_cast<float*>(master_.data()) + at, static_cast<float*>(momentum_.data()) + at,

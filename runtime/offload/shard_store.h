@@ -14,7 +14,7 @@
 
 namespace shardscope::offload {
 
-/// A shard to bring to device memory: shard_elems long, or plan::PackedShard::bytes().
+/// A shard to load to device memory: shard_elems elements, or plan::PackedShard::bytes() bytes.
 struct ShardLoad {
   plan::ParamId param{};
   void* to = nullptr;
@@ -31,27 +31,27 @@ class ShardStore : public optim::ParamSink {
   /// writes to it. The gather stream waits for it before a gather, and it waits for the last use before the
   /// memory is freed.
   [[nodiscard]] virtual device::Stream& destination() noexcept = 0;
-  /// Queues bringing shards in, in this order, for work queued on destination() afterwards.
+  /// Queues loading shards, in this order, for work queued on destination() afterwards.
   virtual void load(std::span<const ShardLoad> loads) = 0;
-  /// Queues reading shards from NVMe into host buffers, for a load() to come. At most the number that
+  /// Queues reading shards from NVMe into host buffers, for a later load(). At most the number that
   /// plan::ShardSwap allows.
   virtual void read_ahead(std::span<const plan::ParamId> params) = 0;
-  /// Drops what was read ahead: new values are coming.
+  /// Drops shards read ahead: their values are about to change.
   virtual void forget() = 0;
-  /// How shards on NVMe are read and written; empty where none are there.
+  /// How shards on NVMe are read and written, for the log; empty if there are none.
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 };
 
-/// All shards in one buffer of the device pool, zero at first, in the order of `layout`. `quantized` by
+/// All shards in one buffer of the device pool, initially zero, in the order of `layout`. `quantized` by
 /// ParamId: those stored as int8, frozen ones only.
 [[nodiscard]] std::unique_ptr<ShardStore> make_device_shards(device::Device& device, kernels::DType type,
                                                              const plan::ShardLayout& layout,
                                                              const std::vector<bool>& quantized);
 
-/// Shards are stored where `places` (by ParamId) says: on the device, in host memory (pinned where pin_memory
-/// asks for it), or in a swap file under offload_param.nvme_path, read through `buffers`. Zero at first.
-/// `layout` outlives the result. `quantized` as above, none on NVMe. Throws BackendError when memory or disk
-/// does not suffice.
+/// Shards are stored as given by `places` (by ParamId): on the device, in host memory (pinned with
+/// pin_memory), or in a swap file under offload_param.nvme_path, read through `buffers`. Initially zero.
+/// `layout` must outlive the result. `quantized` as above, none on NVMe. Throws BackendError if memory or
+/// disk is too small.
 [[nodiscard]] std::unique_ptr<ShardStore> make_placed_shards(device::Device& device, kernels::DType type,
                                                              const plan::ShardLayout& layout,
                                                              const std::vector<plan::ShardPlace>& places,

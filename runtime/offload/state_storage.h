@@ -1,5 +1,5 @@
-// Where master weights, momentum and variance of offloaded sub-groups are: in host memory for good, or on
-// NVMe and in host buffers a tile at a time.
+// Storage of master weights, momentum and variance of offloaded sub-groups: always in host memory, or on NVMe
+// and in host buffers one tile at a time.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class StateStorage {
 
   /// Ascending; together the offloaded elements.
   [[nodiscard]] virtual const std::vector<plan::UpdateTile>& tiles() const noexcept = 0;
-  /// The states of tile number `tile`, in host memory for what the worker stream gets from now on.
+  /// The states of tile number `tile`, in host memory for work queued on the worker stream from now on.
   [[nodiscard]] virtual TileStates open(std::size_t tile) = 0;
-  /// The worker and copy streams have been given all that uses the tile.
+  /// Call when all work that uses the tile is queued on the worker and copy streams.
   virtual void close(std::size_t tile, TileUse use) = 0;
   /// After the last tile of a step.
   virtual void finish() = 0;
@@ -42,13 +42,13 @@ class StateStorage {
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 };
 
-/// Host memory (pinned or pageable), zero at first; the worker stream owns it. One tile per sub-group.
+/// Host memory (pinned or pageable), initially zero; the worker stream owns it. One tile per sub-group.
 [[nodiscard]] std::unique_ptr<StateStorage> make_resident_states(device::Device& device, device::Arena& pool,
                                                                  const std::vector<plan::Range>& sub_groups,
                                                                  std::uint32_t first_group);
 
 /// A swap file under offload_optimizer.nvme_path, and slots in `pool` through which tiles pass. Throws
-/// BackendError when the file cannot be made or the disk is too small.
+/// BackendError if the file cannot be created or the disk is too small.
 [[nodiscard]] std::unique_ptr<StateStorage> make_swapped_states(device::Device& device, device::Arena& pool,
                                                                 const std::vector<plan::Range>& sub_groups,
                                                                 std::uint32_t first_group,

@@ -19,14 +19,14 @@ namespace ev = shardscope::instrumentation;
 
 constexpr const char* kWhere = "offload/nvme";
 
-/// An address that stands for offset 0 of the file; never dereferenced.
+/// The address that represents offset 0 of the file; never dereferenced.
 constexpr std::uintptr_t kBase = kIoAlignment;
 
-/// A file without a name. Not every file system has O_TMPFILE; there it loses its name at once.
+/// Opens an unnamed file. Without O_TMPFILE a named file is created and unlinked at once.
 int open_unnamed(const std::string& folder, int flags) {
   int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
-  // EOPNOTSUPP: the file system has no O_TMPFILE. EISDIR, ENOENT: the kernel does not know it; a folder that
-  // is missing fails below.
+  // EOPNOTSUPP: the file system has no O_TMPFILE. EISDIR, ENOENT: the kernel does not support it; a missing
+  // folder fails below.
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return file;
   std::string path = folder + "/shardscope-XXXXXX";
   file = mkostemp(path.data(), O_CLOEXEC | flags);
@@ -39,8 +39,8 @@ int open_unnamed(const std::string& folder, int flags) {
 }  // namespace
 
 IoBuffer::IoBuffer(device::Arena& pool, std::size_t bytes, device::MemoryTag tag, device::Stream& stream)
-    // One block more than asked for, so that data() can begin at an aligned address: arenas align to 256
-    // bytes only.
+    // One block more than requested, so that data() can return an aligned address: arenas align to 256 bytes
+    // only.
     : buffer_(pool.allocate(io_round(bytes) + static_cast<std::size_t>(kIoAlignment), tag, stream)) {}
 
 std::byte* IoBuffer::data() const noexcept {
@@ -48,7 +48,7 @@ std::byte* IoBuffer::data() const noexcept {
   return reinterpret_cast<std::byte*>(io_round(address));
 }
 
-/// Hands out ranges of the file as an arena hands out memory, so that they are accounted alike: the "memory"
+/// Allocates ranges of the file as an arena allocates memory, so that they are accounted alike: an "address"
 /// is an offset plus kBase.
 class SwapSpace::FileArena final : public device::Arena {
  public:
@@ -58,7 +58,7 @@ class SwapSpace::FileArena final : public device::Arena {
 
  protected:
   void* raw_allocate(std::size_t bytes) override {
-    // posix_fallocate and not ftruncate: a hole promises no space, and a later write into it could fail.
+    // posix_fallocate, not ftruncate: a hole reserves no space, and a later write into it could fail.
     const int error = file_ < 0 ? 0 : posix_fallocate(file_, end_, static_cast<off_t>(bytes));
     if (error != 0) {
       throw BackendError("posix_fallocate", error,
@@ -67,12 +67,12 @@ class SwapSpace::FileArena final : public device::Arena {
                              ". Free space there or name another disk",
                          kWhere);
     }
-    // Never null, which would mean exhausted: kBase stands before offset 0. As kBase is a multiple of the
-    // alignment, an aligned address is an aligned offset.
+    // Never null, which would mean exhausted, because of kBase. As kBase is a multiple of the alignment, an
+    // aligned address is an aligned offset.
     return reinterpret_cast<void*>(
         kBase + static_cast<std::uintptr_t>(std::exchange(end_, end_ + static_cast<off_t>(bytes))));
   }
-  void raw_free(void*, std::size_t) noexcept override {}  // the file goes as a whole
+  void raw_free(void*, std::size_t) noexcept override {}  // the file is deleted as a whole
 
  private:
   const int file_;
@@ -86,9 +86,9 @@ SwapSpace::SwapSpace(device::Device& device, const std::string& folder, const pl
     places_ = std::make_unique<FileArena>(file_, folder);
     return;
   }
-  // Past the page cache, which would take host memory for what is read once a step.
+  // Bypasses the page cache, which would use host memory for data read once per step.
   file_ = open_unnamed(folder, O_DIRECT);
-  if (file_ < 0 && errno == EINVAL) {  // the file system has no direct input and output
+  if (file_ < 0 && errno == EINVAL) {  // the file system has no direct I/O
     direct_ = false;
     file_ = open_unnamed(folder, 0);
   }
@@ -116,7 +116,7 @@ SwapSpace::~SwapSpace() {
 }
 
 device::Buffer SwapSpace::reserve(std::size_t bytes, device::MemoryTag tag) {
-  // Places begin and end at whole blocks, so transfers of neighbours never share one.
+  // Ranges begin and end at whole blocks, so transfers of adjacent ranges never share one.
   return places_->allocate(io_round(bytes), tag, device_.nvme());
 }
 
@@ -128,7 +128,7 @@ void SwapSpace::queue(IoDirection direction, std::vector<IoPart> parts, Transfer
                       std::int64_t buffers_in_use) {
   std::int64_t bytes = 0;
   for (const IoPart& part : parts) bytes += static_cast<std::int64_t>(part.bytes);
-  // For the event: how deep the queue gets with this transfer, at most what the port takes.
+  // For the event: queue depth of this transfer, at most that of the port.
   const std::int64_t blocks = (bytes + aio_.block_size - 1) / aio_.block_size;
   const auto kind =
       direction == IoDirection::read ? ev::TransferKind::nvme_read : ev::TransferKind::nvme_write;
@@ -140,10 +140,10 @@ void SwapSpace::queue(IoDirection direction, std::vector<IoPart> parts, Transfer
       .bytes = bytes,
       .swap_buffers = buffers_in_use};
   device::Stream& stream = device_.nvme();
-  // Stamped when the stream gets here, so waiting for `copied` or `closed` is not part of the transfer.
+  // The timestamp is taken when the stream gets here, so waiting for `copied` or `closed` is not part of the
+  // transfer.
   execution::emit_on<ev::EventKind::transfer_begin>(stream, fields);
-  // run_transfer() blocks the nvme stream's worker and nothing else; order and overlap follow from the
-  // stream.
+  // run_transfer() blocks only the nvme stream's worker.
   stream.run([this, direction, bytes, moved = std::move(parts)](const kernels::Exec& exec) {
     if (exec.meter != nullptr) return exec.meter->add({.bytes = static_cast<double>(bytes)});
     run_transfer(*port_, direction, moved, aio_, folder_);

@@ -1,6 +1,6 @@
-// A rank's room on a local disk for model states that no memory holds: a file of its own under nvme_path that
-// has no name, so that it is gone when the process is, however that ends. Space is reserved before it is
-// promised: a full disk is found when memory is taken, not in the middle of a step.
+// A rank's swap file on a local disk for offloaded model states: an unnamed file under nvme_path, which is
+// deleted when the process ends, however that happens. Space is allocated on reservation, so a full disk is
+// detected then and not in the middle of a step.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@
 
 namespace shardscope::offload {
 
-/// Rounds up to whole blocks of direct input and output.
+/// Rounds up to whole blocks of direct I/O.
 [[nodiscard]] constexpr std::size_t io_round(std::size_t bytes) noexcept {
   constexpr auto kUnit = static_cast<std::size_t>(kIoAlignment);
   return (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-/// Host memory that direct input and output takes.
+/// Host memory aligned for direct I/O.
 class IoBuffer {
  public:
   IoBuffer() = default;
@@ -34,24 +34,24 @@ class IoBuffer {
 class SwapSpace {
  public:
   /// Opens a file under `folder`, directly (O_DIRECT) where the file system allows. Throws BackendError with
-  /// path and cause when that fails. A device that only meters its work (Backend::cost) gets no file: places
-  /// are handed out, transfers are metered, and nothing is moved.
+  /// path and cause when that fails. A device that only meters its work (Backend::cost) gets no file: ranges
+  /// are reserved and transfers metered, but no data is moved.
   SwapSpace(device::Device& device, const std::string& folder, const plan::AioConfig& aio);
   ~SwapSpace();
   SwapSpace(const SwapSpace&) = delete;
   SwapSpace& operator=(const SwapSpace&) = delete;
 
-  /// A place in the file, accounted in the pool nvme; position() is where it begins. What was never written
-  /// there reads as zero. Throws BackendError when the disk is full.
+  /// Reserves a range of the file, accounted in the pool nvme; position() returns its offset. Unwritten bytes
+  /// read as zero. Throws BackendError if the disk is full.
   [[nodiscard]] device::Buffer reserve(std::size_t bytes, device::MemoryTag tag);
   [[nodiscard]] static std::int64_t position(const device::Buffer& place) noexcept;
 
   /// Queues a transfer on the device's nvme stream. Parts are whole io_round() blocks in IoBuffer memory.
-  /// `buffers_in_use` of the caller's pool goes into the events.
+  /// `buffers_in_use`: of the caller's pool, for the events.
   void queue(IoDirection direction, std::vector<IoPart> parts, TransferLabel label,
              std::int64_t buffers_in_use);
 
-  /// "io_uring, direct, depth 8 x 1 MiB"; how it falls short of that, and why, where it does.
+  /// "io_uring, direct, depth 8 x 1 MiB", or the fallback in use and its reason.
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -1,12 +1,11 @@
-// Optimizer states on NVMe (docs/zero.md O4): every tile has one contiguous place in the swap file for
-// master weights, momentum and variance, and passes through a slot of host memory.
+// Optimizer states on NVMe (docs/zero.md O4): every tile has one contiguous range of the swap file for master
+// weights, momentum and variance, and passes through a slot of host memory.
 //
 // [Note: order of reads and writes]
 // All transfers run in order on the nvme stream, so a read into a slot that was written out before needs no
-// event. What pipelining changes is only the order in which they are queued. With pipeline_read the read of
-// tile t+1 is queued before the update of tile t, with pipeline_write the write of tile t after the read of
-// tile t+1; so both run beside an update. Without them the update waits for its read and the next step of the
-// walk for the write.
+// event. Pipelining changes only the order in which they are queued. With pipeline_read the read of tile t+1
+// is queued before the update of tile t, with pipeline_write the write of tile t after the read of tile t+1;
+// so both overlap an update. Without them the update waits for its read and the next tile for the write.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -50,22 +49,22 @@ class SwappedStates final : public StateStorage {
 
   [[nodiscard]] const std::vector<plan::UpdateTile>& tiles() const noexcept override { return tiles_; }
 
-  // Returned pointers are for work on the worker stream: it has been made to wait for the read. Pipelining
-  // comes with two slots (plan_optimizer_swap), so the slot of tile + 1 is not this one.
+  // Returned pointers are for work on the worker stream, which waits for the read. Pipelining has two slots
+  // (plan_optimizer_swap), so the slot of tile + 1 is not this one.
   [[nodiscard]] TileStates open(std::size_t tile) override {
     Slot& slot = slot_of(tile);
     if (slot.tile != tile) {
-      // The slot's old states must be on their way out before new ones are read into it.
+      // The write of the slot's old states must be queued before new ones are read into it.
       if (written_ && &slot_of(*written_) == &slot) flush();
-      // Without pipeline_read the read begins when the worker is through with all it has been given.
+      // Without pipeline_read the read begins when the worker has finished all queued work.
       if (!pipeline_read_) events_.order(device_.worker(), device_.nvme());
       read(tile);
     }
     flush();
     device_.worker().wait(*slot.read);
     if (pipeline_read_ && tile + 1 < tiles_.size()) read(tile + 1);
-    // By the length of this tile and not of the longest one, as parts_of() reads them: three states follow
-    // each other, so neighbours in the file are one part.
+    // By the length of this tile, not of the longest one, as in parts_of(): the three states are adjacent, in
+    // the file too, so that they are one part.
     std::byte* base = slot.buffer.data();
     const std::size_t state = state_bytes(tiles_[tile]);
     return {reinterpret_cast<float*>(base), reinterpret_cast<float*>(base + state),
@@ -74,10 +73,10 @@ class SwappedStates final : public StateStorage {
 
   void close(std::size_t tile, TileUse use) override {
     Slot& slot = slot_of(tile);
-    events_.order(device_.worker(), device_.copy());  // both have been given all that uses the slot
+    events_.order(device_.worker(), device_.copy());  // all uses of the slot are queued on both
     if (use == TileUse::changed) {
-      // At most one write is put off: open() and finish() queue it. Its data is complete where `closed` is
-      // recorded, behind the update (worker) and the copies of parameters (copy).
+      // At most one write is deferred: open() and finish() queue it. Its data is complete when `closed` is
+      // reached, after the update (worker) and the copies of parameters (copy).
       written_.emplace(tile);
       device_.copy().record(*slot.closed);
       if (!pipeline_write_) {
@@ -109,19 +108,18 @@ class SwappedStates final : public StateStorage {
   using Places = std::array<device::Buffer, kStates>;
   struct Slot {
     IoBuffer buffer;
-    std::optional<std::size_t> tile;        ///< whose states it holds or is about to
-    std::unique_ptr<device::Event> read;    ///< recorded on the nvme stream when the tile is there
-    std::unique_ptr<device::Event> closed;  ///< recorded on the copy stream when the tile may be written out
+    std::optional<std::size_t> tile;        ///< whose states it contains or is reading
+    std::unique_ptr<device::Event> read;    ///< recorded on the nvme stream after the read of the tile
+    std::unique_ptr<device::Event> closed;  ///< recorded on the copy stream when the tile may be written
   };
 
   [[nodiscard]] static std::size_t state_bytes(const plan::UpdateTile& tile) noexcept {
     return io_round(static_cast<std::size_t>(tile.range.size()) * sizeof(float));
   }
-  // Tiles go through the slots in turn, so consecutive tiles are in different slots where there are two or
-  // more.
+  // Tiles use the slots round-robin, so consecutive tiles are in different slots if there are two or more.
   [[nodiscard]] Slot& slot_of(std::size_t tile) noexcept { return slots_[tile % slots_.size()]; }
 
-  /// Neighbours in memory and in the file become one part.
+  /// Ranges adjacent in memory and in the file become one part.
   [[nodiscard]] std::vector<IoPart> parts_of(std::size_t tile) {
     std::vector<IoPart> parts;
     const std::size_t bytes = state_bytes(tiles_[tile]);
@@ -149,7 +147,7 @@ class SwappedStates final : public StateStorage {
     device_.nvme().record(*slot.read);
   }
 
-  /// Queues the write that was put off.
+  /// Queues the deferred write.
   void flush() {
     if (!written_) return;
     const std::size_t tile = *std::exchange(written_, std::nullopt);
@@ -166,7 +164,7 @@ class SwappedStates final : public StateStorage {
   SwapSpace space_;
   std::vector<Slot> slots_;
   std::vector<Places> places_;          ///< by tile
-  std::optional<std::size_t> written_;  ///< changed, and not yet queued to be written out
+  std::optional<std::size_t> written_;  ///< tile whose write is deferred
 };
 
 }  // namespace

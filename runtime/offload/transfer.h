@@ -8,7 +8,7 @@
 
 namespace shardscope::offload {
 
-/// What a transfer is for; "none" where it has no single parameter or sub-group.
+/// Parameter or sub-group of a transfer; kNoId if it has no single one.
 struct TransferLabel {
   std::uint32_t param = instrumentation::kNoId;
   std::uint32_t group = instrumentation::kNoId;
@@ -29,7 +29,7 @@ inline void transfer(device::Device& device, instrumentation::TransferKind kind,
   execution::emit_end_on<instrumentation::EventKind::transfer_begin>(device.copy(), fields);
 }
 
-/// The host pool that `pin_memory` asks for.
+/// The host pool selected by `pin_memory`.
 [[nodiscard]] inline device::Arena& host_pool(device::Device& device, bool pin_memory) {
   return pin_memory ? device.pinned() : device.host();
 }

@@ -22,13 +22,13 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
     : in_(input), device_(input.device), events_(events), whole_(whole) {
   std::int64_t columns = 0;
   for (const plan::ColumnSlice& slice : in_.slices) {
-    // Places for the most that may be chosen (capacity); pack() then moves the items together.
+    // Offsets for the maximum that may be chosen (capacity); pack() then makes the items contiguous.
     items_.push_back({slice, {}, capacity_, 0, columns});
     capacity_ += slice.capacity();
     columns += slice.choose;
     scores_elems_ += slice.columns;
   }
-  // On the compute stream, which takes, steps and puts the chosen elements.
+  // On the compute stream, which packs, updates and writes the chosen elements.
   const auto packed = [&](std::size_t bytes, ev::MemoryCategory category) {
     return device_.memory().allocate(bytes, {category, ev::kNoId}, device_.compute());
   };
@@ -41,7 +41,7 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
       continue;
     }
     // zenflow.offload: packed states in host memory. Between a take_out() and the next bring_back() only the
-    // copy stream touches them.
+    // copy stream uses them.
     states_[k] = host.allocate(floats(capacity_), {kCategories[k], ev::kNoId}, device_.copy());
     for (Stage& stage : stages_) {
       stage.states[k] = device_.memory().allocate(floats(std::min(capacity_, in_.piece_elems)),
@@ -54,19 +54,17 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& ev
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
   const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
   chosen_ = packed(chosen_bytes, ev::MemoryCategory::temporary);
-  // Pinned, whatever pin_memory says of the states.
+  // Pinned, independent of pin_memory.
   host_chosen_ = device_.pinned().allocate(chosen_bytes, {ev::MemoryCategory::temporary}, device_.compute());
   scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
   host_scores_ =
       device_.pinned().allocate(floats(scores_elems_), {ev::MemoryCategory::temporary}, device_.compute());
-  // One buffer for three uses that never overlap: states out, states back, values for parameters kept
-  // elsewhere.
+  // One buffer for three uses that never overlap: states out, states back, values of offloaded parameters.
   moving_ = device_.pinned().allocate(floats(capacity_), {ev::MemoryCategory::temporary}, device_.copy());
   if (device_.backend() != kernels::Backend::cost) return;
   for (const Item& item : items_) {
     for (std::int32_t column = 0; column < item.slice.columns; ++column) {
-      // Without values no column has a larger gradient than another: its number of elements stands for its
-      // sum.
+      // Without values all gradients count as equal: the score is the number of elements.
       even_scores_.push_back(static_cast<float>(kernels::elems_in_columns(item.part(), &column, 1)));
     }
   }
@@ -77,7 +75,7 @@ const float* ZenFlowChosen::scores() const noexcept {
 }
 
 /// scores (scores_elems_): sum of |gradient| down each column, over the rows that this rank owns. Gradients
-/// are as backward left them, still times the loss scale: that does not change the order of columns.
+/// still include the loss scale, which does not change the order of columns.
 void ZenFlowChosen::score() {
   std::int64_t offset = 0;
   for (const Item& item : items_) {
@@ -89,7 +87,7 @@ void ZenFlowChosen::score() {
         });
     offset += item.slice.columns;
   }
-  // 4 bytes for each column: the choice itself is made on the host.
+  // 4 bytes per column: the columns are chosen on the host.
   device_.copy_async(host_scores_.data(), scores_.data(), floats(scores_elems_), device_.compute());
   // The host reads the scores next.
   device_.compute().synchronize();
@@ -122,7 +120,7 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
     item.columns = plan::select_columns({scores, static_cast<std::size_t>(columns)}, in_.settings.topk_ratio);
     return;
   }
-  // Less than a row: only the columns it touches may be chosen.
+  // Less than a row: only the columns in it may be chosen.
   std::vector<std::int32_t> touched;
   for (std::int64_t i = 0; i < item.slice.elems; ++i) {
     // The slice begins at first_column and may wrap into the next row.
@@ -130,7 +128,7 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
   }
   std::sort(touched.begin(), touched.end());
   std::vector<float> of_touched;
-  // Untouched columns have a score of 0 on this rank and would take places from those that it can step.
+  // Other columns have a score of 0 on this rank and would displace those that it can update.
   for (const std::int32_t column : touched) of_touched.push_back(scores[column]);
   item.columns.clear();
   for (const std::int32_t i : plan::select_columns(of_touched, in_.settings.topk_ratio)) {
@@ -138,7 +136,7 @@ void ZenFlowChosen::choose(Item& item, const float* scores) const {
   }
 }
 
-/// Items lie one after another: the packed buffers are dense, and one AdamW call steps all of them.
+/// Items are contiguous: the packed buffers are dense, and one AdamW call updates all of them.
 void ZenFlowChosen::pack() {
   elems_ = 0;
   for (Item& item : items_) {
@@ -163,7 +161,7 @@ std::vector<double> ZenFlowChosen::masses() const {
   const float* scores = this->scores();
   for (const Item& item : items_) {
     if (!item.matrix()) continue;
-    // Parameters have a number over all ranks, so that the sums of different ranks meet in one place.
+    // Matrix indices are the same on all ranks, so that their sums match.
     const std::uint32_t matrix = in_.matrix_of[plan::raw(item.slice.param)];
     for (std::int64_t column = 0; column < item.slice.columns; ++column) {
       sums[2 * matrix + 1] += static_cast<double>(scores[column]);
@@ -171,14 +169,13 @@ std::vector<double> ZenFlowChosen::masses() const {
     for (const std::int32_t column : item.columns) sums[2 * matrix] += static_cast<double>(scores[column]);
     scores += item.slice.columns;
   }
-  // Every rank has slices of some matrices only; the vote is over whole ones.
+  // Every rank has slices of some matrices only; whole matrices vote.
   in_.sum_over_ranks(sums);
   return sums;
 }
 
 /// One state at a time: from the device to moving_ by the copy stream (states in host memory are read there),
-/// then spread to the places of the columns by the worker. The wait in the loop frees moving_ for the next
-/// state.
+/// then scattered to the columns by the worker. The wait in the loop frees moving_ for the next state.
 void ZenFlowChosen::bring_back() {
   if (!any_ || back_) return;
   events_.order(device_.compute(), device_.copy());
@@ -206,7 +203,7 @@ void ZenFlowChosen::bring_back() {
   back_ = true;
 }
 
-/// The reverse. The wait in the loop frees moving_; the last order lets compute use what was copied.
+/// The reverse. The wait in the loop frees moving_; the last order() lets compute use the copies.
 void ZenFlowChosen::take_out() {
   for (std::size_t k = 0; k < states_.size(); ++k) {
     const device::Buffer& packed = in_.settings.offload_chosen ? states_[k] : moving_;
@@ -233,10 +230,10 @@ void ZenFlowChosen::take_out() {
   back_ = true;
 }
 
-/// Gradients of chosen elements are packed by a copy on the device, stepped, and the new values written over
-/// the parameters; all on the compute stream unless states or parameters are kept on the host.
+/// Packs the gradients of chosen elements on the device, updates them, and writes the new values to the
+/// parameters; all on the compute stream unless states or parameters are on the host.
 void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
-  // From here on the packed states are ahead of those in host memory.
+  // From here on the packed states are newer than those in host memory.
   back_ = false;
   device::Stream& compute = device_.compute();
   const ev::Fields<ev::EventKind::optimizer_begin> fields{.sub_group = 0, .step = step, .elems = elems_};
@@ -266,7 +263,7 @@ kernels::Ptr ZenFlowChosen::values() const noexcept {
   return {masters ? states_[0].data() : params_.data(), in_.type};
 }
 
-/// One kernel over all chosen elements of the rank, whatever matrices they are of.
+/// One kernel over all chosen elements of the rank, across matrices.
 void ZenFlowChosen::update(const kernels::AdamW& settings) {
   if (in_.settings.offload_chosen) return update_by_pieces(settings);
   device_.compute().run([this, settings](const kernels::Exec& exec) {
@@ -276,8 +273,8 @@ void ZenFlowChosen::update(const kernels::AdamW& settings) {
   });
 }
 
-/// States on the host: piece k + 1 comes to the device while piece k is stepped, and goes back behind it. Two
-/// stages in turn. All copies are in one stream, so a stage is overwritten only after its piece has been
+/// States on the host: piece k + 1 is copied to the device while piece k is updated, and back afterwards. Two
+/// stages alternate. All copies are in one stream, so a stage is overwritten only after its piece has been
 /// copied out.
 void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   const std::int64_t pieces = (elems_ + in_.piece_elems - 1) / in_.piece_elems;
@@ -295,7 +292,7 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   };
   if (pieces > 0) bring(0);
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    // The copy stream takes the piece before this one out of that stage first.
+    // The copy stream first copies the previous piece out of that stage.
     if (piece + 1 < pieces) bring(piece + 1);
     const plan::Range range = range_of(piece);
     const Stage& stage = stages_[static_cast<std::size_t>(piece % 2)];
@@ -319,19 +316,20 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
   }
 }
 
-/// Parameters that are not in one buffer of the device: each is opened where it is and the packed values are
-/// spread there, from the device's copy or from moving_, by the stream that the store names.
+/// For parameters that are not in one device buffer: opens each where it is stored and scatters the packed
+/// values there, from the device's copy or from moving_, on the stream returned by the store.
 void ZenFlowChosen::put_where_they_rest() {
-  // Once to the host for all items, since some shards are there; those on the device read `packed` itself.
+  // One copy to the host for all items, since some shards are there; those on the device read `packed`
+  // directly.
   const kernels::Ptr packed = values();
   events_.order(device_.compute(), device_.copy());
   transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed.data, bytes_of(elems_, in_.type),
            {});
   for (const Item& item : items_) {
-    // The rank's shard of the parameter; the slice begins where it does. open() orders the returned stream
-    // behind the copy stream, close() the copy stream behind it.
+    // The rank's shard of the parameter; the slice begins at its start. open() orders the returned stream
+    // after the copy stream, close() the copy stream after it.
     const optim::StoredPart part = in_.params.open(item.slice.param);
-    // The columns too are taken from the memory that this stream reads.
+    // The columns too are read from memory that this stream can access.
     const bool on_device = part.stream == &device_.compute();
     part.stream->run(
         [&item, to = part.data,
@@ -355,7 +353,7 @@ void ZenFlowChosen::put() {
     const kernels::ConstPtr packed = values();
     for (const Item& item : items_) {
       const kernels::ConstPtr from = execution::advance(packed, item.packed_offset);
-      // Only the chosen columns are written: the others hold what the host published last.
+      // Only the chosen columns are written: the others have the values last published by the host.
       const std::int64_t first = item.slice.owned_offset;
       const kernels::Ptr to = in_.params.at({first, first + item.slice.elems});
       if (item.matrix()) {
@@ -368,7 +366,7 @@ void ZenFlowChosen::put() {
   });
 }
 
-/// For each matrix: count, then that many columns.
+/// For each matrix: the count, then that many columns.
 std::vector<std::int32_t> ZenFlowChosen::columns() const {
   std::vector<std::int32_t> all;
   for (const Item& item : items_) {
@@ -390,7 +388,7 @@ void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
   };
   for (Item& item : items_) {
     if (!item.matrix()) continue;
-    // At most `choose` columns: the packed buffers have no room for more.
+    // At most `choose` columns, the capacity of the packed buffers.
     require(at < columns.size() && columns[at] >= 0 && columns[at] <= item.slice.choose);
     const auto count = static_cast<std::size_t>(columns[at++]);
     require(columns.size() - at >= count);

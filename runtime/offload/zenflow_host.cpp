@@ -34,15 +34,15 @@ ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events
                                   {&sums_[0], ev::MemoryCategory::grad_shard}}) {
     *buffer = host(category);
   }
-  // The second sum: one is updated from while the other fills.
+  // A second sum: the update reads one while the other accumulates.
   if (in_.settings.overlap_step) sums_[1] = host(ev::MemoryCategory::grad_shard);
-  // The sums are not zeroed: the first step of an interval overwrites.
+  // The sums are not zeroed: the first step of an interval overwrites them.
   for (const device::Buffer* buffer : {&master_, &momentum_, &variance_}) {
     device_.worker().run([data = buffer->data(), bytes = buffer->bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
     });
   }
-  // Staging is of one piece, twice: its size does not grow with the model.
+  // Staging holds two pieces: its size does not grow with the model.
   const auto temporary = [&](DType type) {
     return pool_.allocate(piece_bytes(type), {ev::MemoryCategory::temporary}, device_.worker());
   };
@@ -69,16 +69,16 @@ plan::Range ZenFlowHost::piece_range(std::int64_t piece) const noexcept {
   return {piece * in_.piece_elems, std::min(in_.elems, (piece + 1) * in_.piece_elems)};
 }
 
-/// Two in turn, shared by gradients that come and parameters that go: `taken` and `sent` say when each of a
-/// piece's buffers may be written again.
+/// Two pieces alternate, for gradients received and parameters sent: after `taken` and `sent` a piece's
+/// buffers may be written again.
 ZenFlowHost::Piece& ZenFlowHost::next_piece() noexcept {
   next_ = (next_ + 1) % staging_.size();
   return staging_[next_];
 }
 
 /// sum[i] (+)= grad_scale * gradient[i], in fp32: each step is unscaled and clipped by its own norm before it
-/// is added, so steps of different loss scales add up. The copy of piece k + 1 runs beside the sum of piece
-/// k.
+/// is added, so steps with different loss scales can be summed. The copy of piece k + 1 overlaps the sum of
+/// piece k.
 void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& settings) {
   events_.order(device_.compute(), device_.copy());
   float* sum = data(sums_[filling_]);
@@ -108,17 +108,16 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
       kernels::scale(exec, wide, factor, n);
       kernels::accumulate(exec, to, wide, n);
     });
-    // Behind the sum: the next copy into `raw` waits for it.
+    // After the sum: the next copy into `raw` waits for it.
     device_.worker().record(*piece.taken);
   }
 }
 
-/// Queues nothing. What was added to the sum is on the worker stream ahead of the update, so order needs no
-/// event.
+/// Queues nothing. The additions to the sum precede the update on the worker stream, so no event is needed.
 void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32_t step,
                         const kernels::AdamW& settings, Run run) {
   settings_ = settings;
-  // The terms are unscaled already; the update takes their mean.
+  // The terms are unscaled already; the update uses their mean.
   settings_.grad_scale = 1.0F / static_cast<float>(steps);
   sum_ = data(sums_[filling_]);
   done_ = 0;
@@ -129,12 +128,12 @@ void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32
                                                         .step = step,
                                                         .steps_summed = static_cast<std::uint32_t>(steps),
                                                         .elems = in_.elems});
-  // The update reads one buffer while the next interval fills the other. At once, one is enough: the worker
-  // runs the update before it overwrites.
+  // The update reads one buffer while the next interval fills the other. An update at once needs only one:
+  // the worker runs it before the sum is overwritten.
   if (run == Run::beside) filling_ ^= 1;
 }
 
-/// As many pieces as the part of the interval that has passed: the update is spread evenly over the steps.
+/// Pieces in proportion to the elapsed steps of the interval: the update is spread evenly.
 void ZenFlowHost::advance(std::int64_t steps_in_sum, std::uint32_t step) {
   queue(plan::pieces_due(pieces_, steps_in_sum, interval_), step);
 }
@@ -143,12 +142,12 @@ void ZenFlowHost::advance(std::int64_t steps_in_sum, std::uint32_t step) {
 void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   if (!unpublished_ || done_ >= end) return;
   device::Stream& worker = device_.worker();
-  // Neighbouring pieces are queued as one update.
+  // Adjacent pieces are queued as one update.
   const plan::Range range{piece_range(done_).begin, piece_range(end - 1).end};
   const ev::Fields<ev::EventKind::optimizer_begin> fields{
       .sub_group = 0, .step = step, .elems = range.size()};
   execution::emit_on<ev::EventKind::optimizer_begin>(worker, fields);
-  // Elementwise, so cutting the update into pieces changes no bit.
+  // Element-wise, so dividing the update into pieces does not change the result.
   worker.run([this, range, sum = sum_, settings = settings_](const kernels::Exec& exec) {
     kernels::adamw_step(exec, data(master_) + range.begin, data(momentum_) + range.begin,
                         data(variance_) + range.begin, {nullptr, DType::f32}, {sum + range.begin, DType::f32},
@@ -158,8 +157,8 @@ void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   done_ = end;
 }
 
-/// Between deferred_wait_begin and its end the compute stream waits: that is the part of the update which the
-/// steps of the interval did not hide.
+/// Between deferred_wait_begin and its end the compute stream waits: the part of the update not hidden by the
+/// steps of the interval.
 void ZenFlowHost::publish(std::uint32_t step) {
   if (!unpublished_) return;
   queue(pieces_, step);
@@ -182,7 +181,7 @@ void ZenFlowHost::publish_from(const float* values) {
     const plan::Range range = piece_range(i);
     Piece& piece = next_piece();
     const void* from = values + range.begin;
-    // Rounded on the host: half the bytes cross to the device, and staging holds one piece.
+    // Rounded on the host: half the bytes are transferred, and staging holds one piece.
     if (in_.type != DType::f32) {
       device_.worker().wait(*piece.sent);
       device_.worker().run(
@@ -191,7 +190,7 @@ void ZenFlowHost::publish_from(const float* values) {
       from = piece.rounded.data();
     }
     events_.order(device_.worker(), device_.copy());
-    // On the copy stream, behind the rounding of this piece and beside that of the next one.
+    // On the copy stream, after the rounding of this piece and overlapping that of the next one.
     in_.params.put(range, from, ev::kNoId);
     device_.copy().record(*piece.sent);
   }
@@ -200,7 +199,7 @@ void ZenFlowHost::publish_from(const float* values) {
   events_.order(device_.copy(), device_.worker());
 }
 
-/// Host thread; after it nothing queued touches host memory of this object.
+/// Host thread; afterwards no queued work uses host memory of this object.
 void ZenFlowHost::settle(std::uint32_t step) {
   queue(pieces_, step);
   device_.worker().synchronize();
@@ -211,17 +210,17 @@ void ZenFlowHost::read_sum(plan::Range range, float* to) const {
   std::memcpy(to, data(sums_[filling_]) + range.begin, floats(range.size()));
 }
 
-/// Parameters lie shard by shard where the store has them; range counts in the owned range. Waits for each
-/// slice, since `to` is the caller's memory.
+/// The store has the parameters shard by shard; `range` is within the owned range. Waits for each slice,
+/// since `to` is the caller's memory.
 void ZenFlowHost::read_stored(plan::Range range, float* to) const {
-  std::fill(to, to + range.size(), 0.0F);  // what is between slices
+  std::fill(to, to + range.size(), 0.0F);  // gaps between slices
   for (const plan::ColumnSlice& slice : in_.slices) {
     const plan::Range part = plan::intersect(range, {slice.owned_offset, slice.owned_offset + slice.elems});
     if (part.size() <= 0) continue;
     const optim::StoredPart stored = in_.params.open(slice.param);
     kernels::ConstPtr from = execution::advance(stored.data, part.begin - slice.owned_offset);
     device::Buffer host_copy;
-    // On the device: by way of a host buffer. A part in host memory is read where it is.
+    // On the device: through a host buffer. A part in host memory is read in place.
     if (stored.stream == &device_.compute()) {
       host_copy =
           pool_.allocate(bytes_of(part.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
@@ -254,7 +253,7 @@ void ZenFlowHost::write_sum(plan::Range range, const float* from) {
   std::memcpy(data(sums_[filling_]) + range.begin, from, floats(range.size()));
 }
 
-/// The buffer that does not fill: its update is complete (continue_unpublished()), so it is free.
+/// The idle sum buffer: its update is complete (continue_unpublished()), so it is free.
 void ZenFlowHost::write_published(plan::Range range, const float* from) {
   std::memcpy(data(sums_[filling_ ^ 1]) + range.begin, from, floats(range.size()));
 }

@@ -1,5 +1,5 @@
-// ZenFlow's part in host memory: fp32 states of the whole owned range, the sum of gradients that waits, and
-// the update of a complete sum, which may run piece by piece beside the steps of the next interval.
+// ZenFlow's part in host memory: fp32 states of the whole owned range, the accumulating sum of gradients, and
+// the update with a complete sum, which may run piece by piece during the steps of the next interval.
 #pragma once
 
 #include <array>
@@ -15,48 +15,50 @@ namespace shardscope::offload {
 
 class ZenFlowHost {
  public:
-  /// States are zero. What is named outlives this.
+  /// States are initially zero. All arguments must outlive this object.
   ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events);
 
   [[nodiscard]] float* states(base::StateKind kind) const noexcept;
 
-  /// Queues this step's gradients, unscaled and clipped by their own norm, into the sum that fills.
+  /// Queues adding this step's gradients, unscaled and clipped by their own norm, to the current sum.
   void add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& settings);
-  /// The sum of `steps` gradients is complete: its update may be queued, and the next sum begins. With
-  /// overlap_step in another buffer, unless `at_once`.
+  /// The sum of `steps` gradients is complete: its update may be queued, and the next sum begins, with
+  /// overlap_step in the other buffer, unless `at_once`.
   enum class Run : std::uint8_t { at_once, beside };
   void begin(std::int64_t steps, plan::UpdateCause cause, std::uint32_t step, const kernels::AdamW& settings,
              Run run);
-  /// Queues the update in flight as far as it is due when the `steps_in_sum`th step of the next interval is.
+  /// Queues the pieces of the update in flight that are due at the `steps_in_sum`th step of the next
+  /// interval.
   void advance(std::int64_t steps_in_sum, std::uint32_t step);
-  /// What is left of the update in flight, then its parameters to the device; the compute stream waits.
+  /// Queues the rest of the update in flight, then the copy of its parameters to the device; the compute
+  /// stream waits.
   void publish(std::uint32_t step);
-  /// An update is in the states, or will be, and not yet in the parameters.
+  /// Whether an update is in the states, or in flight, but not yet in the parameters.
   [[nodiscard]] bool unpublished() const noexcept { return unpublished_; }
-  /// Queues making the device's parameters from the master weights; after continue_unpublished() from what
-  /// was restored instead, once.
+  /// Queues writing the device's parameters from the master weights; once after continue_unpublished() from
+  /// the restored parameters instead.
   void publish_states();
-  /// Host memory is what it will be: the update in flight is done. Waits.
+  /// Waits until the update in flight has finished in host memory.
   void settle(std::uint32_t step);
 
-  /// Elements of the sum that fills, or of the parameters as they are on the device. After settle(); wait.
+  /// Reads elements of the current sum, or of the parameters as on the device. Call after settle(); waits.
   void read_sum(plan::Range range, float* to) const;
   void read_published(plan::Range range, float* to) const;
-  /// The reverse, of a run to continue. write_published() after continue_unpublished().
+  /// The reverse, for a resumed run. Call write_published() after continue_unpublished().
   void write_sum(plan::Range range, const float* from);
   void write_published(plan::Range range, const float* from);
-  /// The states hold an update whose parameters write_published() will not: it is published at the end of the
-  /// interval.
+  /// The restored states include an update that the parameters of write_published() lack: it is published at
+  /// the end of the interval.
   void continue_unpublished();
 
  private:
-  /// Buffers of a piece on its way, [min(elems, piece_elems)] each in host memory.
+  /// Staging buffers of one piece, [min(elems, piece_elems)] each in host memory.
   struct Piece {
-    device::Buffer raw;                    ///< gradients as they come from the device, in their type
-    device::Buffer wide;                   ///< these in fp32; empty where they are
+    device::Buffer raw;                    ///< gradients from the device, in their type
+    device::Buffer wide;                   ///< these in fp32; empty if they are fp32 already
     device::Buffer rounded;                ///< updated parameters in the storage type; empty in fp32
-    std::unique_ptr<device::Event> taken;  ///< the worker has read what came from the device
-    std::unique_ptr<device::Event> sent;   ///< the copy stream has read what goes there
+    std::unique_ptr<device::Event> taken;  ///< the worker has read the gradients from the device
+    std::unique_ptr<device::Event> sent;   ///< the copy stream has read the parameters to send
   };
 
   [[nodiscard]] std::size_t piece_bytes(kernels::DType type) const noexcept;
@@ -64,7 +66,7 @@ class ZenFlowHost {
   [[nodiscard]] Piece& next_piece() noexcept;
   void queue(std::int64_t end, std::uint32_t step);
   void publish_from(const float* values);
-  /// read_published() of parameters that are not in place.
+  /// read_published() for parameters that are not in place.
   void read_stored(plan::Range range, float* to) const;
 
   const ZenFlowInput& in_;
@@ -83,7 +85,7 @@ class ZenFlowHost {
   std::int64_t done_ = 0;    ///< its pieces queued
   std::int64_t interval_ = 1;
   bool unpublished_ = false;
-  bool restored_ = false;  ///< the sum that does not fill holds parameters as they were published
+  bool restored_ = false;  ///< the idle sum buffer holds the restored published parameters
 };
 
 }  // namespace shardscope::offload

@@ -27,27 +27,26 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
                  host_.states(StateKind::variance)}) {}
 
   void begin_update() override {}
-  /// Sub-groups have one update together, in finish_update().
+  /// All sub-groups are updated together, in finish_update().
   void update(std::uint32_t, std::uint32_t step, const kernels::AdamW& settings) override {
     step_ = step;
     settings_ = settings;
   }
 
-  // Order of a step: choose anew when due, add this step's gradients to the sum, begin or go on with the
-  // host's update, step the chosen elements. The chosen ones come last, so that their values stand over what
-  // a publication wrote.
+  // Order of a step: select columns when due, add this step's gradients to the sum, begin or continue the
+  // host's update, update the chosen elements. The chosen ones come last, so that they overwrite the values
+  // of a publication.
   void finish_update() override {
     const plan::ZenFlowSchedule::Step now = schedule_.begin_step();
     // During warm-up every step updates at once: there is no interval to hide an update in.
     const bool deferred = in_.settings.overlap_step && !now.warm_up;
-    // Before this step's gradient is summed: the states of columns that are no longer chosen are in host
-    // memory when the host's update reaches them.
+    // Before this step's gradient is summed: the states of columns no longer chosen must be in host memory
+    // before the host's update.
     if (now.select) select(now.select_cause);
     if (schedule_.observes() && !now.warm_up) observe(now.select);
     host_.add_to_sum(now.steps_in_sum, settings_);
     if (now.update) {
-      // The update of the interval before must be in the parameters and its sum free before the next one
-      // begins.
+      // The previous interval's update must be in the parameters and its sum free before the next one begins.
       if (deferred) host_.publish(step_);
       host_.begin(now.steps_in_sum, now.update_cause, step_, settings_,
                   deferred ? ZenFlowHost::Run::beside : ZenFlowHost::Run::at_once);
@@ -56,13 +55,13 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     // The pieces due by the next step of the interval: queued one step ahead of the sum.
     if (deferred) host_.advance(now.update ? 1 : now.steps_in_sum + 1, step_);
     if (chosen_.any()) chosen_.step(step_, settings_);
-    // The next backward writes over the gradients.
+    // The next backward overwrites the gradients.
     events_.order(in_.device.copy(), in_.device.compute());
   }
 
   void publish_params() override {
     host_.settle(step_);
-    // After a restore host memory is the newer one; otherwise the device is.
+    // After a restore host memory is newer, otherwise the device.
     if (std::exchange(loading_, false)) {
       if (chosen_.any()) chosen_.take_out();
     } else {
@@ -71,8 +70,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     host_.publish_states();
   }
 
-  // What a checkpoint has to hold beyond the states: a sum that waits, and parameters that are behind the
-  // states.
+  // What a checkpoint needs in addition to the states: a pending sum, and parameters older than the states.
   [[nodiscard]] std::vector<StateKind> kinds() const override {
     std::vector<StateKind> kinds(base::kStateKinds.begin(), base::kStateKinds.end());
     if (schedule_.save().in_sum > 0) kinds.push_back(StateKind::waiting_sum);
@@ -91,7 +89,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     host_.settle(step_);
     if (kind == StateKind::waiting_sum) return host_.write_sum(range, from);
     if (kind == StateKind::published) return host_.write_published(range, from);
-    // A write of part of the states: the others must be current before they are taken out again.
+    // A partial write of the states: the others must be current before they are packed again.
     if (!loading_) chosen_.bring_back();
     std::memcpy(host_.states(kind) + range.begin, from, floats(range));
     if (!loading_ && chosen_.any()) chosen_.take_out();
@@ -108,7 +106,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
                         const std::vector<std::int32_t>& columns) override {
     schedule_.restore(progress);
     loading_ = true;
-    // Columns only; their states are taken out once all have been written to host memory (publish_params()).
+    // Columns only; their states are packed once all have been written to host memory (publish_params()).
     if (progress.chosen && !columns.empty()) chosen_.set_columns(columns);
     if (progress.unpublished && in_.settings.overlap_step) host_.continue_unpublished();
   }
@@ -118,10 +116,11 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     return static_cast<std::size_t>(range.size()) * sizeof(float);
   }
 
-  // The host's update in flight ends first: it steps all elements, and must not step what is brought back.
+  // The host's update in flight ends first: it updates all elements, but must not update the states brought
+  // back.
   void select(plan::SelectionCause cause) {
     host_.settle(step_);
-    // First back, so that what is published holds them too.
+    // Brought back first, so that the publication includes them.
     chosen_.bring_back();
     host_.publish(step_);
     chosen_.score();
@@ -129,14 +128,14 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     chosen_.take_out();
   }
 
-  /// The masses that vote. `scored`: the scores of this step are there already.
+  /// Computes the masses that vote. `scored`: this step's scores are already computed.
   void observe(bool scored) {
     if (!scored) chosen_.score();
     const std::vector<double> sums = chosen_.masses();
     std::vector<plan::GradientMass> masses;
     plan::GradientMass total;
     for (std::size_t i = 0; i < in_.matrices; ++i) {
-      // Scores are of gradients as they came; masses are of unscaled and clipped ones.
+      // Scores are computed from raw gradients, masses from unscaled and clipped ones.
       const auto factor = static_cast<double>(settings_.grad_scale);
       masses.push_back({sums[2 * i] * factor, sums[2 * i + 1] * factor});
       total.selected += masses.back().selected;

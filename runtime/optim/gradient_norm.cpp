@@ -45,7 +45,7 @@ GradientNorm::Local GradientNorm::read() {
 }
 
 kernels::NotFiniteCount GradientNorm::count_not_finite(const GradientParts& gradient, plan::Range range) {
-  // The memory of the result, which has been read.
+  // Reuses the memory of the result, which has been read.
   static_assert(sizeof(kernels::NotFiniteCount) <= sizeof(Result));
   kernels::NotFiniteCount total;
   if (const plan::Range part = plan::intersect(range, {0, gradient.device_elems}); part.size() > 0) {

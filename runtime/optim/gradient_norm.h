@@ -1,5 +1,5 @@
-// The global gradient norm: squares summed in double on the device, then over ranks on the host. The only
-// place in a step where the host waits for the device; whatever else it needs to know travels with it.
+// The global gradient norm: squares summed in double on the device, then over ranks on the host. The host
+// waits for it once per step; other values that it needs (losses) are copied with it.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ class GradientNorm {
     bool finite = true;
   };
   /// Queues the sums: over the part in device memory on the compute stream, over the part in host memory on
-  /// the worker stream, after what is queued on the compute stream.
+  /// the worker stream, after the work queued on the compute stream.
   void queue(const GradientParts& gradient);
   /// Waits for them (and so for everything queued on the compute stream before).
   [[nodiscard]] Local read();
-  /// What of elements [range) of `gradient` is not finite. Waits for it: only to be called between read() and
-  /// the next queue(), where read() found something. Allocates nothing.
+  /// Counts the non-finite elements in [range) of `gradient`. Waits; call only between read() and the next
+  /// queue(), if read() found some. Allocates nothing.
   [[nodiscard]] kernels::NotFiniteCount count_not_finite(const GradientParts& gradient, plan::Range range);
 
  private:
@@ -43,9 +43,9 @@ class GradientNorm {
   std::unique_ptr<device::Event> begin_, copied_, summed_;
 };
 
-/// What a norm means for the update (docs/zero.md S19): gradients are multiplied by `factor`, which
-/// undoes `scale` and clips to `clip` (0: no clipping); `clip_factor` is the clipping's part of it. `norm` is
-/// that of the unscaled gradients.
+/// Effect of a norm on the update (docs/zero.md S19): gradients are multiplied by `factor`, which undoes
+/// `scale` and clips to `clip` (0: no clipping); `clip_factor` is the clipping's part of it. `norm` is that
+/// of the unscaled gradients.
 struct Clipping {
   double norm = 0;
   double factor = 1;

@@ -1,4 +1,4 @@
-// The owned gradients where they lie: what the norm and the optimizer read.
+// The owned gradients in memory, as read by the norm and the optimizer.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace shardscope::optim {
 
-/// Of grad_accum_dtype (engine/gradients.h), averaged and scaled, laid out as plan::Ownership says: elements
+/// In grad_accum_dtype (engine/gradients.h), averaged and scaled, laid out as in plan::Ownership: elements
 /// [0, device_elems) of the owned range in device memory, the rest in host memory. A part without elements
 /// has no data.
 struct GradientParts {

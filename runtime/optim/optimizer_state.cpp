@@ -112,7 +112,7 @@ class DeviceOptimizer final : public OptimizerState {
     return buffer;
   }
 
-  /// Calls visit(part) for the part of `range` in each sub-group: parameters in place may be apart.
+  /// Calls visit(part) for the part of `range` in each sub-group: parameters in place need not be contiguous.
   template <typename Visit>
   void for_sub_groups(plan::Range range, const Visit& visit) const {
     for (const plan::Range& group : groups_) {
@@ -137,13 +137,13 @@ class DeviceOptimizer final : public OptimizerState {
     return nullptr;
   }
 
-  /// Where the kernel writes parameters in 16 bits; null in fp32.
+  /// Destination of the kernel's 16-bit parameters; null in fp32.
   [[nodiscard]] kernels::Ptr rounded(const plan::Range& range) const {
     if (type_ == kernels::DType::f32) return {nullptr, type_};
     return params_.in_place() ? params_.at(range) : kernels::Ptr{rounded_.data(), type_};
   }
 
-  /// Parameters that are kept elsewhere leave through the copy stream.
+  /// Offloaded parameters are sent on the copy stream.
   void put(const plan::Range& range, std::uint32_t group) {
     if (params_.in_place()) return;
     events_.order(device_.compute(), device_.copy());
@@ -163,10 +163,9 @@ class DeviceOptimizer final : public OptimizerState {
   const std::int64_t elems_;
   execution::EventPool events_;
   device::Buffer master_, momentum_,
-      variance_;         ///< [elems_] fp32; no master_ where parameters are fp32 in place
-  device::Buffer copy_;  ///< [elems of a group] fp32: the gradients of the group that is updated next
-  device::Buffer
-      rounded_;  ///< [elems of the largest group], storage type; when parameters are kept elsewhere
+      variance_;            ///< [elems_] fp32; no master_ if parameters are fp32 in place
+  device::Buffer copy_;     ///< [elems of a group] fp32: the gradients of the group that is updated next
+  device::Buffer rounded_;  ///< [elems of the largest group], storage type; if parameters are offloaded
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace shardscope::plan {
 
-/// Marks every block: each module directly below a list (the transformer's `h`), as is usual. Returns how
-/// many were marked; 0: the model has no list.
+/// Marks every block for recomputation: each module directly below a list (the transformer's `h`). Returns
+/// the number of blocks marked, 0 if the model has no list.
 std::size_t checkpoint_blocks(ModelSpec& spec);
 
 }  // namespace shardscope::plan

@@ -1,4 +1,4 @@
-// What the "auto" sizes of a configuration are made from.
+// Model dimensions that the "auto" sizes of a configuration are computed from.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace shardscope::plan {
 
-/// Width of the first embedding at or below `node`; 0: there is none.
+/// Width of the first embedding at or below `node` in pre-order; 0 if there is none.
 [[nodiscard]] std::int64_t embedding_width(const NodeSpec& node);
 
 }  // namespace shardscope::plan

@@ -11,15 +11,15 @@ namespace shardscope::plan {
 
 /// DeepSpeed counts the inputs of a module anew in each forward (PO: ds_grads_remaining), so of several
 /// visits in one iteration only the one whose backward comes first reports its end. A recomputation is a
-/// forward: what it visits reports again. What never reports is released by
+/// forward: the modules it visits report again. Parameters of modules that never report are released by
 /// FetchScheduler::release_leftovers(). Under Compat::shardscope every visit reports. Pure; one per rank.
 class BackwardEnds {
  public:
   explicit BackwardEnds(Compat compat) : first_only_(SchedulerCompat(compat).reports_first_backward_only()) {}
 
-  /// Pre-forward, of a recomputation too.
+  /// Call at each pre-forward, also in a recomputation.
   void forward(ModuleId module) { reported_.erase(module); }
-  /// Post-backward: whether the scheduler releases it now.
+  /// Call at post-backward. Returns whether the scheduler releases the module now.
   [[nodiscard]] bool reports(ModuleId module) { return !first_only_ || reported_.insert(module).second; }
 
  private:

@@ -44,9 +44,9 @@ std::vector<Flush> BucketPlanner::add(ParamId param, std::int64_t elems) {
     if (!params_.empty() || (empty_flush && config_.report_empty)) {
       flushes.push_back(take(FlushReason::full, param));
     }
-    // The buffers change places even when nothing was in the bucket (DeepSpeed flips the index after every
-    // triggered flush). An extra-large gradient, reduced at once here, stays in DeepSpeed's bucket until the
-    // next gradient arrives, hence the delayed change.
+    // The buffers alternate even when the bucket was empty (DeepSpeed flips the index after every triggered
+    // flush). An extra-large gradient, reduced at once here, stays in DeepSpeed's bucket until the next
+    // gradient arrives, hence the delayed change.
     if (config_.buffers == 2) buffer_index_ ^= 1U;
     after_extra_large_ = false;
   }

@@ -1,11 +1,11 @@
-// Which parameter a gradient that is not finite belongs to. A rank checks its owned gradients as one run of
-// elements; only where that found something is it asked which parameter's they are.
+// The parameter that a non-finite gradient belongs to. A rank checks its owned gradients as one range of
+// elements; only if that check fails are the elements attributed to parameters.
 //
 // [Note: the first gradient that is not finite]
-// First is in the order in which backward completed gradients in the step: what is computed from a gradient
-// that is infinite or NaN is so too, so the earliest is the likeliest cause, and the others may be its
-// consequences. A parameter that several modules use is complete with the last of them. Each rank knows of
-// its own partition; the first of all ranks is the one at the least position.
+// First in the order in which backward completed gradients in the step: values computed from an infinite or
+// NaN gradient are not finite either, so the earliest is the likeliest cause of the others. A parameter that
+// several modules use is complete with the last of them. Each rank sees its own partition only; the first of
+// all ranks is the one at the lowest position.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@
 
 namespace shardscope::plan {
 
-/// Elements of one parameter, without padding, in what a rank checks.
+/// Elements of one parameter, without padding, in the range that a rank checks.
 struct CheckedGradient {
   ParamId param{};
   std::uint32_t position = 0;  ///< of the parameter in the order of backward, from 0
   Range owned;                 ///< of the rank's owned range; never empty
 };
 
-/// What lies in elements [checked) of the owned range of `rank`. In the order of `backward`, the trained
-/// parameters as their gradients were completed; one that is not in it had no gradient. A parameter that
-/// lies in several places has them in a row.
+/// Parameter slices in elements [checked) of the owned range of `rank`, in the order of `backward`: the
+/// trained parameters in the order in which their gradients were completed, without those that had none. All
+/// slices of one parameter are adjacent.
 [[nodiscard]] std::vector<CheckedGradient> checked_gradients(const Ownership& ownership, std::uint32_t rank,
                                                              Range checked,
                                                              const std::vector<ParamId>& backward);
 
-/// What of one rank's gradients is not finite. See [Note: the first gradient that is not finite].
+/// Counts the non-finite gradient elements of one rank. See [Note: the first gradient that is not finite].
 class NotFiniteGradients {
  public:
   struct First {
     ParamId param{};
     std::uint32_t position = 0;
-    std::int64_t infinite = 0, nan = 0;  ///< elements of the parameter in what the rank checks
+    std::int64_t infinite = 0, nan = 0;  ///< elements of the parameter in the range that the rank checks
   };
 
-  /// To be called for each of checked_gradients(), in their order.
+  /// Call for each of checked_gradients(), in order.
   void add(const CheckedGradient& gradient, std::int64_t infinite, std::int64_t nan);
   [[nodiscard]] const std::optional<First>& first() const noexcept { return first_; }
-  /// Parameters after the first of which elements are not finite either.
+  /// Number of parameters after the first with non-finite elements.
   [[nodiscard]] std::int64_t other_params() const noexcept { return other_params_; }
 
  private:
   std::optional<First> first_;
-  std::optional<ParamId> last_;  ///< that was not finite
+  std::optional<ParamId> last_;  ///< latest parameter with non-finite elements
   std::int64_t other_params_ = 0;
 };
 

@@ -10,7 +10,8 @@ std::vector<std::vector<SavedSlice>> checkpoint_layout(const Ownership& ownershi
   const std::uint32_t world = ownership.world();
   std::vector<std::vector<SavedSlice>> saved(world);
   for (std::size_t param = 0; param < params; ++param) {
-    // Ranks that hold copies hold the same slices, so equal ranges are one range with several owners.
+    // Ranks with copies of the same elements have equal slices, so equal ranges are one range with several
+    // owners.
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<OwnedSlice>> owners;
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       for (OwnedSlice slice : ownership.slices(ParamId{static_cast<std::uint32_t>(param)}, rank)) {

@@ -1,5 +1,5 @@
-// Which elements each rank writes into a checkpoint: what it owns, and where several ranks own the same
-// elements (stage 0, MiCS) an equal part of them, so that every element is written once and all ranks write.
+// Which elements each rank writes into a checkpoint: its owned range, or an equal part of it where several
+// ranks own the same elements (stage 0, MiCS). Every element is written once, and all ranks write.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct SavedSlice {
   std::int64_t elems = 0;         ///< above 0; never padding
 };
 
-/// By rank, each in parameter order, slices of frozen parameters behind the others: every element of the
-/// `params` parameters in exactly one slice.
+/// Slices by rank, each rank's in parameter order, frozen parameters last. Every element of the `params`
+/// parameters is in exactly one slice.
 [[nodiscard]] std::vector<std::vector<SavedSlice>> checkpoint_layout(const Ownership& ownership,
                                                                      std::size_t params);
 

@@ -12,11 +12,11 @@ namespace shardscope::plan {
 namespace {
 
 /// What the scheduler did at one boundary.
-// Ids in the order of the scheduler's plan: the same set in another order counts as a difference.
+// Ids in the order of the scheduler's plan: a different order counts as a difference.
 struct BoundaryActions {
   ModuleId module{};
   Direction direction{};
-  // Of a fetch `released` is empty, of a release the two others.
+  // A fetch fills `gathered` and `prefetched`, a release `released`.
   bool release = false;
   std::vector<ParamId> gathered{}, prefetched{}, released{};
 };
@@ -27,7 +27,7 @@ struct Run {
   std::vector<ParamId> after_step;  ///< persistent parameters gathered again
 };
 
-/// What one scheduler decides at each boundary, and the totals of it.
+/// Records one scheduler's decision at each boundary, and the totals.
 class Follower {
  public:
   Follower(const ModelPlan& model, std::uint32_t world, const SchedulerConfig& config)
@@ -37,24 +37,23 @@ class Follower {
         returned_(model, config.compat) {}
 
   Run iteration(const std::vector<Visit>& visits) {
-    // The scheduler keeps its trace from one iteration to the next; only what is counted begins anew.
+    // The scheduler keeps its trace from one iteration to the next; only the totals start again.
     run_ = {};
-    // The iteration before ended in its backward.
+    // The previous iteration ended in its backward.
     forward_ = Direction::forward;
     returned_.clear();
     (void)driver_.begin_iteration();
-    // What an iteration begins with counts to its peak: persistent parameters, and what the last step
-    // gathered.
+    // Parameters held at the start count to the peak: persistent ones, and those that the last step gathered.
     see_memory();
     for (std::size_t i = 0; i < visits.size(); ++i) {
-      // Read only to be returned: no use that a gradient comes back from.
+      // Read only to be returned: such a read produces no gradient.
       const bool to_return = i + 1 < visits.size() && visits[i + 1].kind == VisitKind::return_param &&
                              visits[i + 1].param == visits[i].param;
       if (visits[i].kind == VisitKind::use_external && !to_return) returned_.read(visits[i].param);
       take(visits[i]);
     }
     const Gather persistent = driver_.end_step();
-    // After all boundaries: it belongs to none, and compare_schedulers() shows it at the last one.
+    // Gathered after all boundaries: compare_schedulers() reports it at the last one.
     count(persistent);
     run_.after_step = persistent.params;
     return std::move(run_);
@@ -63,7 +62,7 @@ class Follower {
  private:
   void count(const Gather& gather) {
     if (gather.id == kNone<GatherId>) return;
-    // One collective however many parameters it carries.
+    // One collective, whatever the number of parameters.
     ++run_.totals.gathers;
     run_.totals.gathered_elems += gather.elems;
   }
@@ -75,15 +74,15 @@ class Follower {
   void add(const FetchPlan& plan, BoundaryActions& at) {
     count(plan.gather);
     count(plan.prefetch);
-    // Its module waits for it; a prefetch is waited for by a later module.
+    // The module itself waits for it; a later module waits for a prefetch.
     run_.totals.on_demand += plan.gather.id != kNone<GatherId> ? 1 : 0;
-    // Only after a fetch: a release can but lower what is held.
+    // Only after a fetch: a release can only lower the peak.
     see_memory();
-    // Not what the plan waits for: of that a part was prefetched at an earlier boundary, where it counts.
+    // Not all parameters that the plan waits for: some were prefetched, and counted, at an earlier boundary.
     at.gathered.insert(at.gathered.end(), plan.gather.params.begin(), plan.gather.params.end());
     at.prefetched.insert(at.prefetched.end(), plan.prefetch.params.begin(), plan.prefetch.params.end());
   }
-  /// All fetches of a visit are one boundary, so that both sides have as many.
+  /// All fetches of a visit are one boundary, so that both sides have the same number.
   void fetch(const Visit& visit, std::size_t fetches) {
     BoundaryActions at{visit.module, forward_};
     for (; fetches > 0; --fetches) add(driver_.take(visit).fetch.value(), at);
@@ -91,7 +90,8 @@ class Follower {
   }
   void release(const Visit& visit, Direction direction) {
     BoundaryActions at{visit.module, direction, true};
-    // DeepSpeed's hooks leave ends out. Both sides take every visit, so that boundaries pair up.
+    // DeepSpeed's hooks omit some ends. Both sides make a boundary of every visit, so that boundaries pair
+    // up.
     const bool left_out = visit.kind == VisitKind::post_backward && !ends_.reports(visit.module);
     if (!left_out) at.released = driver_.take(visit).release.value().released;
     run_.boundaries.push_back(std::move(at));
@@ -99,7 +99,7 @@ class Follower {
 
   void take(const Visit& visit) {
     switch (visit.kind) {
-      // `ends_` counts a module's inputs anew with each forward.
+      // `ends_` restarts the count of a module's inputs at each forward.
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
         returned_.entered();
@@ -108,7 +108,7 @@ class Follower {
       case VisitKind::pre_backward:
         forward_ = Direction::backward;  // a forward from here on is a recomputation
         return fetch(visit, 1 + returned_.further_fetches(visit.module));
-      // Boundaries without a module of their own: they count to the module that reads.
+      // Boundaries of the module that reads or returns the parameter.
       case VisitKind::use_external:
       case VisitKind::return_param:
         return fetch(visit, 1);
@@ -131,14 +131,14 @@ class Follower {
   BackwardEnds ends_;
   ReturnedValues returned_;
   Run run_;
-  Direction forward_ = Direction::forward;  ///< of a pre-forward now
+  Direction forward_ = Direction::forward;  ///< direction of the next pre-forward
 };
 
 /// "60 000": groups of three digits, so that large counts can be read.
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::size_t sign = value < 0 ? 1 : 0;
-  // From the right, so that positions further left stay where they are. A sign is no digit to part.
+  // From the right, so that positions further left stay valid. The sign is no digit.
   for (std::size_t at = digits.size(); at > sign + 3;) {
     at -= 3;
     digits.insert(at, 1, ' ');
@@ -153,7 +153,7 @@ std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
   std::int64_t elems = 0;
   for (std::size_t i = 0; i < params.size(); ++i) {
     const ParamPlan& param = model.params[raw(params[i])];
-    // Of all, while three are named: the sum says what a decision weighs.
+    // The sum of all parameters, although only the first kShown are named.
     elems += param.elems;
     if (i < kShown) text += (i > 0 ? ", " : "") + param.name;
   }
@@ -168,7 +168,7 @@ std::string boundary(const ModelPlan& model, const BoundaryActions& at) {
          (at.direction == Direction::forward ? ", forward: " : ", backward: ");
 }
 
-/// "" when alike.
+/// Empty if the actions are equal.
 std::string difference(const ModelPlan& model, const BoundaryActions& a, const BoundaryActions& b,
                        const char* a_name, const char* b_name) {
   std::string text;
@@ -212,15 +212,15 @@ std::string SchedulerComparison::summary(const char* first_name, const char* sec
 
 SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world, SchedulerConfig config,
                                        const std::vector<Visit>& visits, Compat first, Compat second) {
-  // A scheduler of its own for each side: a trace and persistent parameters are state that the two would mix.
+  // Each side has its own scheduler: traces and persistent parameters must not be shared.
   const auto third = [&](Compat compat) {
     config.compat = compat;
     Follower follower(model, world, config);
     for (int iteration = 0; iteration < 2; ++iteration) (void)follower.iteration(visits);
     return follower.iteration(visits);
   };
-  // The first iteration records, the second begins after it with a complete trace, the third after a step of
-  // such a one.
+  // The first iteration records the trace, the second follows it, the third begins after the step of such an
+  // iteration.
   const Run a = third(first);
   const Run b = third(second);
   SchedulerComparison comparison{a.totals, b.totals, {}};
@@ -233,7 +233,7 @@ SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t wor
     comparison.differences.push_back(
         {static_cast<std::int64_t>(i), a.boundaries[i].module, a.boundaries[i].direction, std::move(text)});
   }
-  // Ours leaves frozen ones whole.
+  // Our scheduler keeps frozen parameters gathered.
   if (a.after_step != b.after_step && !a.boundaries.empty()) {
     const BoundaryActions& last = a.boundaries.back();
     comparison.differences.push_back(

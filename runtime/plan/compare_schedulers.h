@@ -1,5 +1,5 @@
-// Where two ways of scheduling ZeRO-3 part, in figures and in words: the same model, world and limits under
-// our scheduler and under DeepSpeed's (or the documents').
+// Compares two ZeRO-3 schedulers, in totals and in sentences: the same model, world and limits under our
+// scheduler and under DeepSpeed's (or that of the documents).
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace shardscope::plan {
 /// One iteration that follows the recorded trace, from root forward to optimizer step.
 struct SchedulerTotals {
   std::int64_t gathers = 0;         ///< collectives, fetches and prefetches
-  std::int64_t on_demand = 0;       ///< gathers that their own module waits for
+  std::int64_t on_demand = 0;       ///< gathers that the module itself waits for
   std::int64_t gathered_elems = 0;  ///< full elements
   std::int64_t peak_elems = 0;      ///< most full elements held at a time, persistent ones included
 };
 
-/// One module boundary at which the two decide otherwise. What is gathered after the optimizer step counts to
-/// the last one.
+/// One module boundary at which the two decisions differ. Gathers after the optimizer step count to the last
+/// boundary.
 struct SchedulerDifference {
-  std::int64_t visit = 0;  ///< number of the boundary in the iteration, from 0; recompute marks are none
+  std::int64_t visit = 0;  ///< number of the boundary in the iteration, from 0; recompute marks do not count
   ModuleId module{};
   Direction direction{};
   std::string text;  ///< "before h.0.fc1: ours prefetches h.0.fc2 (16 448 elements), deepspeed nothing"
@@ -32,7 +32,7 @@ struct SchedulerDifference {
 struct SchedulerComparison {
   SchedulerTotals first, second;
   std::vector<SchedulerDifference> differences;
-  /// "gathers 30 and 34, ...", and why the two part; empty when they decide alike everywhere.
+  /// "gathers 30 and 34, ...", and the differences; empty if all decisions are equal.
   [[nodiscard]] std::string summary(const char* first_name, const char* second_name) const;
 };
 
@@ -41,13 +41,13 @@ struct SchedulerComparison {
 
 /// Runs three iterations of `visits` under `config` with `first` and with `second` and compares the third,
 /// which follows a complete trace after a step. `visits` are those without VisitOptions::deepspeed_hooks:
-/// what DeepSpeed's hooks add and leave out is added and left out on the sides that have them. Of the model
-/// only modules and parameters are read, so that a recorded run, which has no ModelSpec, can be compared by
-/// the order it was seen to take.
+/// visits that DeepSpeed's hooks add or omit are added or omitted on the side that follows DeepSpeed. Only
+/// modules and parameters of the model are read, so that a recorded run, which has no ModelSpec, can be
+/// compared in its recorded order.
 [[nodiscard]] SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world,
                                                      SchedulerConfig config, const std::vector<Visit>& visits,
                                                      Compat first, Compat second);
-/// The same in the order that the model's tree gives. Conditionals are taken as in their first iteration.
+/// The same in the order of the model's tree. Conditionals are evaluated as in iteration 0.
 [[nodiscard]] SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world,
                                                      SchedulerConfig config, Compat first, Compat second);
 

@@ -1,4 +1,4 @@
-// Whose behaviour is followed where the sources disagree (docs/zero.md, section D).
+// Which behaviour is implemented where the sources disagree (docs/zero.md, section D).
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace shardscope::plan {
 
 enum class Compat : std::uint8_t {
-  shardscope,  ///< the better behaviour
-  deepspeed,   ///< DeepSpeed 0.19, item by item where it can be observed
+  shardscope,  ///< our own choice
+  deepspeed,   ///< DeepSpeed 0.19, wherever its behaviour can be observed
   notes,       ///< the published descriptions of ZeRO
 };
 

@@ -1,6 +1,6 @@
-// Which ranks train one copy of the model together, where that is not all of them: DeepSpeed's
-// data_parallel_group, which a model-parallel unit (mpu) gives it. Parameters are partitioned, gathered and
-// reduced inside a group (P20). Each group holds a copy of its own; the ranks at one place in every group are
+// Data-parallel groups: the ranks that train one copy of the model together, if not all. DeepSpeed gets its
+// data_parallel_group from a model-parallel unit (mpu). Parameters are partitioned, gathered and reduced
+// inside a group (P20). Each group holds its own copy; ranks with the same rank within their groups are
 // model-parallel peers and read the same data.
 #pragma once
 
@@ -15,25 +15,25 @@ namespace shardscope::plan {
 /// `shardscope.data_parallel_groups`: world ranks, ascending in each; empty: all ranks are one group.
 using DataParallelGroups = std::vector<std::vector<std::uint32_t>>;
 
-/// Why `world` ranks cannot train in these groups; empty: they can. Every rank is in one group, all groups
-/// are of one size.
+/// Error message if `world` ranks cannot train in these groups, else empty. Valid: every rank is in exactly
+/// one group, and all groups have the same size.
 [[nodiscard]] std::string what_is_wrong(const DataParallelGroups& groups, std::uint32_t world);
 
 /// Ranks that train one copy of the model: a group's size, or `world`.
 [[nodiscard]] std::uint32_t data_parallel_world(const DataParallelGroups& groups,
                                                 std::uint32_t world) noexcept;
 
-/// A rank's group and its number there. Only for groups that what_is_wrong() accepts.
+/// A rank's data-parallel group and its rank in it. Only for groups that what_is_wrong() accepts.
 struct DataParallelPlace {
-  std::uint32_t rank = 0;              ///< in its group: the owner of this shard
+  std::uint32_t rank = 0;              ///< within its group; decides which shard it owns
   std::vector<std::uint32_t> members;  ///< its group's world ranks
-  std::vector<std::uint32_t> peers;    ///< world ranks at this place of every group, this one's too
+  std::vector<std::uint32_t> peers;    ///< world ranks with the same rank in their groups, this one included
 };
 [[nodiscard]] DataParallelPlace data_parallel_place(const DataParallelGroups& groups, std::uint32_t world,
                                                     std::uint32_t rank);
 
-/// Ranks and nodes as those of one group count them, where nodes have `ranks_per_node` of all ranks. One
-/// node where its nodes hold different numbers of its members.
+/// Topology of one group, where each node has `ranks_per_node` world ranks. A single node if the nodes hold
+/// different numbers of the group's members.
 [[nodiscard]] Topology topology_of_group(const std::vector<std::uint32_t>& members,
                                          std::uint32_t ranks_per_node);
 

@@ -6,7 +6,7 @@
 namespace shardscope::plan {
 namespace {
 
-/// `last`: of the enumeration; a value that is added without its name does not compile.
+/// `last`: the last value of the enumeration; a value added without a name does not compile.
 template <auto last, typename... Names>
 constexpr auto names(Names... all) {
   static_assert(sizeof...(all) == static_cast<std::size_t>(last) + 1);

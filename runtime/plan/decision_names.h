@@ -1,4 +1,4 @@
-// Names of what the plan decides, as exports and JSON spell them; the C interface has the same values in the
+// Names of the plan's enumerations as written in exports and JSON. The C interface has the same values in the
 // same order.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace shardscope::plan {
 
-/// "unknown" for a value outside the enumeration, as of a later program.
+/// "unknown" for a value outside the enumeration, such as one from a later version.
 [[nodiscard]] const char* name_of(FlushReason reason) noexcept;
 [[nodiscard]] const char* name_of(TraceMode mode) noexcept;
 [[nodiscard]] const char* name_of(PrefetchStop stop) noexcept;

@@ -1,4 +1,4 @@
-// What DeepSpeed calls things where it prints them.
+// Names of our enumerations as DeepSpeed prints them.
 #pragma once
 
 #include "runtime/plan/scheduler.h"

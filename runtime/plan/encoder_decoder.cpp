@@ -7,7 +7,7 @@
 namespace shardscope::plan {
 namespace {
 
-/// `most` of each key is such that no sum below leaves 63 bits.
+/// `most` of each key is chosen so that no sum below exceeds 63 bits.
 void read(const nlohmann::json& json, const char* key, std::int64_t least, std::int64_t most,
           std::int64_t& value) {
   const auto found = json.find(key);

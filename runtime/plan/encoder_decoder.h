@@ -1,5 +1,5 @@
-// Parameters of encoder-decoder transformers (T5's architecture) in closed form: what the documents'
-// estimates begin with ("t5-3b", "t5-large"). Such models are counted here, not trained.
+// Parameter counts of encoder-decoder transformers (T5's architecture) in closed form, for the estimates in
+// DeepSpeed's documents ("t5-3b", "t5-large"). This runtime does not train such models.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,12 @@ struct EncoderDecoderShape {
 [[nodiscard]] std::optional<EncoderDecoderShape> named_encoder_decoder(const std::string& name) noexcept;
 
 /// Shape from the text of a config.json with "is_encoder_decoder": true; keys that do not count parameters
-/// are ignored. Nothing where it is another kind of file. Throws std::invalid_argument: key, value, what it
-/// must be.
+/// are ignored. nullopt for any other model. Throws std::invalid_argument naming key, value and valid range.
 [[nodiscard]] std::optional<EncoderDecoderShape> parse_encoder_decoder(const std::string& json_text);
 
 struct ParameterCounts {
   std::int64_t params = 0;         ///< shared ones once
-  std::int64_t largest_layer = 0;  ///< most parameters that one module has itself
+  std::int64_t largest_layer = 0;  ///< largest number of direct parameters of a module
 };
 /// No biases; each layer and each stack ends in a norm of `hidden`; the first layer of a stack has the table
 /// of relative positions.

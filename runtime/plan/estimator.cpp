@@ -21,7 +21,7 @@ constexpr std::int64_t kHalf = 2;
 __extension__ using Wide = __int128;
 
 void check(const EstimateInput& input, bool needs_layer) {
-  constexpr std::int64_t kMost = 1'000'000'000;  // so that no product below leaves 128 bits
+  constexpr std::int64_t kMost = 1'000'000'000;  // so that no product below exceeds 128 bits
   const auto positive = [](const char* what, std::int64_t value) {
     if (value < 1 || value > kMost) {
       throw std::invalid_argument(std::string("estimate: ") + what + " is " + std::to_string(value) +
@@ -31,7 +31,7 @@ void check(const EstimateInput& input, bool needs_layer) {
   // The largest: 2^63 parameters * 4 bytes * 10^18 GPUs, below 2^125.
   positive("gpus per node", input.gpus_per_node);
   positive("nodes", input.nodes);
-  // DeepSpeed takes a model without parameters, and a layer that keeps them elsewhere.
+  // DeepSpeed accepts a model without parameters, and a layer without parameters of its own.
   if (input.params < 0) {
     throw std::invalid_argument("estimate: params is " + std::to_string(input.params) +
                                 "; it must be at least 0");
@@ -48,8 +48,8 @@ void check(const EstimateInput& input, bool needs_layer) {
 
 /// Python's int() of a number of bytes.
 std::int64_t bytes_of(double bytes) {
-  // As a double the largest int64 rounds up to 2^63, which does not fit: hence not `>`. A cast of what does
-  // not fit would be undefined.
+  // As a double the largest int64 rounds up to 2^63, which does not fit: hence not `>`. A cast of a larger
+  // value would be undefined.
   if (bytes >= static_cast<double>(std::numeric_limits<std::int64_t>::max())) {
     throw std::invalid_argument("estimate: " + std::to_string(bytes) +
                                 " bytes are beyond what is counted here (8 EiB); give fewer parameters");
@@ -57,8 +57,8 @@ std::int64_t bytes_of(double bytes) {
   return static_cast<std::int64_t>(bytes);
 }
 
-/// A number of bytes, or of GPUs, that is whole.
-// Rounding to a double keeps the order, so that nothing of 2^63 or more passes.
+/// A whole number of bytes or GPUs.
+// Rounding to a double is monotonic, so values of 2^63 or more throw.
 std::int64_t counted(Wide number) {
   (void)bytes_of(static_cast<double>(number));
   return static_cast<std::int64_t>(number);
@@ -69,14 +69,13 @@ double divided(Wide a, std::int64_t b) {
   constexpr int kEnough = 60;  // bits of the quotient: more than a double's 53 and one that tells ties
   int shift = 0;
   // `b` is at most 10^18 (GPUs), so that a << 1 stays below b * 2^60 < 2^120. A quotient above 2^60 already
-  // is not shifted, and share() has refused those of 2^63 and more.
+  // is not shifted, and share() has rejected those of 2^63 and more.
   while (a != 0 && (a << 1) / b < (Wide{1} << kEnough)) {
     a <<= 1;
     ++shift;
   }
   const auto quotient = static_cast<std::uint64_t>(a / b);
-  // What the division left over only matters for ties: the lowest bit stands for it, as in a rounding by
-  // hand.
+  // The remainder matters only for ties: the lowest bit represents it (a sticky bit).
   return std::ldexp(static_cast<double>(quotient | (a % b != 0 ? 1U : 0U)), -shift);
 }
 
@@ -111,7 +110,7 @@ std::string line(const EstimateRow& row, const std::string& options) {
   return numbers + options + "\n";
 }
 
-// D3: since Python 3.11 the enumeration prints itself with its class.
+// D3: since Python 3.11 an enumeration prints with its class name.
 const char* device(bool cpu, EstimateFormula formula) {
   if (!cpu) return "none";
   switch (formula) {
@@ -123,7 +122,8 @@ const char* device(bool cpu, EstimateFormula formula) {
   return "?";
 }
 
-// "cpu " and "none" are of one width, so that the columns behind them line up; a longer name is not cut.
+// "cpu " and "none" have the same width, so that the columns after them line up; a longer name is not
+// truncated.
 std::string padded(std::string text) {
   constexpr std::size_t kWidth = 4;
   if (text.size() < kWidth) text.append(kWidth - text.size(), ' ');
@@ -150,7 +150,7 @@ EstimateInput estimate_input(const ModelPlan& model) {
 }
 
 std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
-  // The largest layer is not looked at: ZeRO-2 gathers none (M2 to M4).
+  // The largest layer is not read: ZeRO-2 gathers none (M2 to M4).
   check(input, false);
   const std::int64_t P = input.params;
   const std::int64_t total_gpus = counted(Wide{input.nodes} * input.gpus_per_node);
@@ -173,7 +173,7 @@ std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
         cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * total_gpus, Wide{kStates32})) * f;
         break;
     }
-    // Without offload the two agree: only what initialises the model is on the host, once for each GPU of the
+    // Without offload both formulas agree: the host holds only the initial model, once for each GPU of the
     // node.
     if (!offload) cpu = static_cast<double>(Wide{P} * kInit * input.gpus_per_node) * f;
     row.cpu_bytes = bytes_of(cpu);
@@ -195,8 +195,8 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
 
   // Products are ordered as in DeepSpeed: they are truncated, so rounding must not differ.
   const auto host = [&](std::int64_t bytes_per_param, bool zero_init) {
-    // M6 with `g` = 1/nodes. zero.Init shards at once; without it each GPU's process holds the whole model
-    // first, in fp32, and whichever is larger counts.
+    // M6 with `g` = 1/nodes. zero.Init shards at once; without it each GPU's process first holds the whole
+    // model in fp32, and the larger of the two counts.
     if (zero_init) return static_cast<double>(Wide{P} * bytes_per_param) * share_of_node * f;
     const double sharded = static_cast<double>(bytes_per_param) * share_of_node;
     return static_cast<double>(P) * std::max(static_cast<double>(Wide{kInit} * n), sharded) * f;
@@ -205,16 +205,16 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
   const auto add = [&](bool optimizer, bool param, bool zero_init, double cpu, std::int64_t gpu) {
     rows.push_back({optimizer, param, zero_init, bytes_of(cpu), gpu});
   };
-  // Both offloaded: the GPU holds the largest layer alone. The `kStateBytes` of the host have the 16-bit
-  // parameters too.
+  // Both offloaded: the GPU holds the largest layer alone. `kStateBytes` on the host include the 16-bit
+  // parameters.
   for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStateBytes, zero_init), layer);
   for (const bool zero_init : {true, false}) {
-    // Optimizer alone: 16-bit parameters stay on the GPUs, sharded, and are not in the host's 16 bytes.
+    // Only the optimizer: 16-bit parameters stay on the GPUs, sharded, and are not in the host's 16 bytes.
     add(true, false, zero_init, host(kStates32, zero_init),
         counted(Wide{layer} + share(Wide{kHalf} * P, total_gpus)));
   }
   for (const bool zero_init : {true, false}) {
-    // Nothing offloaded: the host is for initialisation, of one layer at a time with zero.Init.
+    // Nothing offloaded: host memory is used in initialisation only, for one layer at a time with zero.Init.
     const double cpu = static_cast<double>(Wide{zero_init ? L : P} * kInit * n) * f;
     add(false, false, zero_init, cpu, counted(Wide{layer} + share(Wide{kStateBytes} * P, total_gpus)));
   }
@@ -256,7 +256,7 @@ ThreeCases zero3_cases(const EstimateInput& input) {
 std::string format_cases(const EstimateInput& input) {
   const ThreeCases cases = zero3_cases(input);
   std::array<char, 320> text{};
-  // Cut, not rounded: the documents shift by 20.
+  // Truncated, not rounded: the documents shift by 20.
   const auto mb = [](std::int64_t bytes) { return static_cast<long long>(bytes >> 20); };
   (void)std::snprintf(
       text.data(), text.size(),
@@ -268,12 +268,12 @@ std::string format_cases(const EstimateInput& input) {
   return text.data();
 }
 
-// 4 master, 4 fp32 gradient, 2 staging copy; 2 more where 16-bit gradients add up between two steps.
+// 4 master, 4 fp32 gradient, 2 staging copy; 2 more if 16-bit gradients accumulate between two steps.
 std::int64_t pinned_bytes_zero2(std::int64_t params, std::int64_t gradient_accumulation_steps) noexcept {
   return 10 * params + (gradient_accumulation_steps > 1 ? 2 * params : 0);
 }
 
-// M12: 2P are 16-bit parameters, pinned only when they live on the host; 4P fp32 gradients.
+// M12: 2P are 16-bit parameters, pinned only when they are on the host; 4P fp32 gradients.
 std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,
                                 std::int64_t gradient_accumulation_steps) noexcept {
   if (!offload_param) return 4 * params;

@@ -25,7 +25,7 @@ struct EstimateInput {
 /// Total and largest layer of a model, shared parameters once (M1).
 [[nodiscard]] EstimateInput estimate_input(const ModelPlan& model);
 
-/// One line of an estimate: per node's host and per GPU, bytes.
+/// One row of an estimate: bytes per node on the host and per GPU.
 struct EstimateRow {
   bool offload_optimizer = false;
   bool offload_param = false;  ///< ZeRO-3
@@ -39,8 +39,8 @@ struct EstimateRow {
 [[nodiscard]] std::vector<EstimateRow> estimate_zero3(const EstimateInput& input);
 
 /// The text DeepSpeed prints (M8), lines ended by newlines. The documented formula writes devices "cpu" and
-/// "none", padded to four characters where another option follows; deepspeed_0_19 writes the CPU as its enum
-/// prints itself since Python 3.11, "OffloadDeviceEnum.cpu" (docs/zero.md D3).
+/// "none", padded to four characters where another option follows; deepspeed_0_19 writes the enum's str()
+/// since Python 3.11, "OffloadDeviceEnum.cpu" (docs/zero.md D3).
 [[nodiscard]] std::string format_zero2(const EstimateInput& input);
 [[nodiscard]] std::string format_zero3(const EstimateInput& input);
 
@@ -51,11 +51,11 @@ struct ThreeCases {
   std::int64_t nothing_offloaded = 0, all_offloaded = 0, optimizer_offloaded = 0;
 };
 [[nodiscard]] ThreeCases zero3_cases(const EstimateInput& input);
-/// As the documents print them: "case1 gpu memory:   3291MB", MB of 2^20 bytes, cut.
+/// As the documents print them: "case1 gpu memory:   3291MB", MB of 2^20 bytes, truncated.
 [[nodiscard]] std::string format_cases(const EstimateInput& input);
 
-/// Pinned host memory of all nodes together with offload_optimizer.pin_memory, a part of the host memory
-/// above. The documents give no figure (M12: "no control" then); this is what DeepSpeed 0.19 allocates
+/// Bytes of pinned host memory of all nodes together with offload_optimizer.pin_memory, a part of the host
+/// memory above. The documents give no figure (M12: "no control" then); this is what DeepSpeed 0.19 allocates
 /// (stage_1_and_2.py): fp32 master weights and gradients, a 16-bit staging copy of the parameters, 16-bit
 /// gradients when they accumulate. A buffer for the gradient of the largest parameter, one per GPU, is not
 /// counted.

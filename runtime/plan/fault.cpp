@@ -39,7 +39,7 @@ bool names_module(FaultKind kind) noexcept {
   return kind == FaultKind::skip_module || kind == FaultKind::swap_modules;
 }
 
-/// Within that step, or before it.
+/// Whether the fault occurs within its step, not before it.
 bool is_within_step(FaultKind kind) noexcept {
   return names_module(kind) || kind == FaultKind::fewer_micro_steps;
 }
@@ -63,7 +63,7 @@ FaultKind kind_of(std::string_view text) {
   refuse("kind=" + std::string(text) + " is unknown; there are " + known);
 }
 
-/// Where a module stands in the tree: its neighbours are the nodes that run with it.
+/// Position of a module in the tree; its siblings are the nodes that run before and after it.
 struct Place {
   std::vector<NodeSpec>* siblings = nullptr;
   std::size_t index = 0;
@@ -85,7 +85,7 @@ const ModulePlan* module_of(const ModelPlan& model, const std::string& path) {
   return found == model.modules.end() ? nullptr : &*found;
 }
 
-/// The network as the rank would run it, through the check that every model passes.
+/// Validates the network that the faulty rank would run with check_model().
 void check_module(const Fault& fault, const ModelPlan& model) {
   const ModulePlan* const module = module_of(model, fault.module);
   if (module == nullptr) refuse("module=" + fault.module + " is no module of this model");
@@ -98,7 +98,7 @@ void check_module(const Fault& fault, const ModelPlan& model) {
       refuse("module=" + fault.module + " is the last of its list; name one that another follows");
     std::swap(nodes[place->index], nodes[place->index + 1]);
   } else {
-    // It stays in the tree for what refers to its weights.
+    // The module stays in the tree for nodes that refer to its weights.
     NodeSpec around;
     around.kind = NodeKind::conditional;
     around.children.push_back(std::move(nodes[place->index]));

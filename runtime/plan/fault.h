@@ -1,5 +1,5 @@
-// A rank that does otherwise than the others, on purpose: what a run rehearses to see how a hang looks and
-// what is said of it. Never on without --fault.
+// Fault injection: one rank deviates from the others on purpose, so that a run shows how a hang looks and how
+// it is reported. Off without --fault.
 #pragma once
 
 #include <cstdint>
@@ -12,49 +12,49 @@
 namespace shardscope::plan {
 
 enum class FaultKind : std::uint8_t {
-  return_early,       ///< ends with code 0 before the step, without a word to the others
-  skip_module,        ///< the step's forwards do without one module
+  return_early,       ///< exits with code 0 before the step without telling the other ranks
+  skip_module,        ///< the step's forwards leave out one module
   swap_modules,       ///< the step's forwards run one module after the next one of its list
-  fewer_micro_steps,  ///< goes to the optimizer one micro-step before the others
-  fewer_steps,        ///< has trained enough before the step, and waits at the end of the run
+  fewer_micro_steps,  ///< starts the optimizer step one micro-step before the others
+  fewer_steps,        ///< ends training before the step and waits at the end of the run
   save_alone,         ///< begins a checkpoint before the step
   stop,               ///< SIGSTOP before the step
   die                 ///< SIGKILL before the step
 };
 
 struct Fault {
-  std::uint32_t rank = 0;  ///< the one that does otherwise
+  std::uint32_t rank = 0;  ///< the deviating rank
   std::int64_t step = 0;   ///< from 0, as progress lines count
   FaultKind kind{};
   std::string module;  ///< path, of skip_module and swap_modules
 };
 
-/// How --fault writes a kind: "skip-module".
+/// Spelling of a kind in --fault: "skip-module".
 [[nodiscard]] std::string_view name_of(FaultKind kind) noexcept;
-/// "rank=1,step=3,kind=skip-module,module=blk.1", in any order. Throws std::invalid_argument with what is
-/// wrong and what would be right.
+/// "rank=1,step=3,kind=skip-module,module=blk.1", in any order. Throws std::invalid_argument naming the
+/// mistake and the valid values.
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
-/// What of a run decides whether a fault can happen in it.
+/// The properties of a run that decide whether a fault can occur in it.
 struct FaultRun {
   const ModelPlan& model;
   std::uint32_t world = 1;
   std::int64_t steps = 0;
   std::int64_t accumulation_steps = 1;
-  bool has_checkpoints = false;  ///< a folder for them was named
+  bool has_checkpoints = false;  ///< a checkpoint folder is configured
   bool resumes = false;          ///< from a checkpoint
-  bool every_rank_saves = true;  ///< else those of one copy of the model only
+  bool every_rank_saves = true;  ///< else only the ranks of one copy of the model
 };
 /// Throws std::invalid_argument where the fault would not happen or would not leave a network that can run:
 /// without the module, or in the other order, the widths must still fit.
 void check_fault(const Fault& fault, const FaultRun& run);
 
-/// How the message begins by which a recording says that its run rehearses a hang; describe() follows.
+/// Prefix of the recorded message that names the injected fault; describe() follows.
 inline constexpr std::string_view kRehearses = "--fault: this run rehearses a hang: ";
 /// "rank 1 skips module blk.1 in step 3".
 [[nodiscard]] std::string describe(const Fault& fault);
 
-/// What an executor does otherwise, in micro-steps [first, end) counted over the run.
+/// The deviation of an executor in micro-steps [first, end), counted over the run.
 struct ExecutorFault {
   ModuleId module{};
   bool swaps = false;  ///< with the next node of its list; else it is skipped
@@ -63,7 +63,7 @@ struct ExecutorFault {
     return micro_step >= first && micro_step < end;
   }
 };
-/// Nothing for a fault that is none of the forward.
+/// nullopt for a fault that does not concern the forward.
 [[nodiscard]] std::optional<ExecutorFault> executor_fault_of(const Fault& fault, const ModelPlan& model,
                                                              std::int64_t accumulation_steps);
 

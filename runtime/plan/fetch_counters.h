@@ -14,9 +14,9 @@
 
 namespace shardscope::plan {
 
-/// In DeepSpeed's names. The unit of their elements differs, as it does there: `fetch_submit` and
-/// `fetch_wait` hold elements of one rank's shards (padding included), `prefetch_submit` and `all_gather`
-/// elements of whole parameters (without padding).
+/// DeepSpeed's names. As there, the element counts have different units: `fetch_submit` and `fetch_wait` hold
+/// elements of one rank's shards (padding included), `prefetch_submit` and `all_gather` elements of whole
+/// parameters (without padding).
 enum class FetchCounter : std::uint8_t {
   forward_fetch_submit,  ///< fetches that had to gather
   forward_fetch_wait,    ///< fetches; elements of the parameters whose gather they waited for
@@ -38,8 +38,8 @@ struct FetchCount {
 };
 using FetchCounts = std::array<FetchCount, kFetchCounters>;
 
-/// Counts one rank's fetches. What DeepSpeed gathers outside its coordinator counts nowhere: parameters read
-/// by attribute, and persistent ones after a step.
+/// Counts one rank's fetches. Gathers outside DeepSpeed's coordinator are not counted: parameters read by
+/// attribute, and persistent ones after a step.
 class FetchCounters {
  public:
   /// By ParamId: elements of the whole parameter, and of one rank's shard with its padding.
@@ -47,14 +47,14 @@ class FetchCounters {
       : elems_(std::move(elems)), shard_elems_(std::move(shard_elems)) {}
 
   /// A fetch, in the direction of the work it is for (a recomputed forward counts as forward, as in
-  /// DeepSpeed). `source_of` below kGatherSources: parameters of different sources are gathers of their own,
-  /// secondary copies (hpZ) and shards that are stored as int8 (C11a). So they are in DeepSpeed, which
-  /// however counts the elements of both for each of the gathers from copies and from shards.
+  /// DeepSpeed). `source_of` returns a number below kGatherSources: parameters of different sources
+  /// (secondary copies of hpZ, shards stored as int8, C11a) are separate gathers. So they are in DeepSpeed,
+  /// but it counts the elements of both for the gather from copies and again for that from shards.
   static constexpr std::size_t kGatherSources = 4;
   void fetched(const FetchPlan& plan, Direction direction,
                const std::function<std::size_t(ParamId)>& source_of);
   [[nodiscard]] const FetchCounts& counts() const noexcept { return counts_; }
-  /// The micro-step is over: what was counted, and from 0 again.
+  /// End of the micro-step: returns the counts and resets them to 0.
   [[nodiscard]] FetchCounts take() noexcept;
 
  private:

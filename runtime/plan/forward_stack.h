@@ -1,4 +1,4 @@
-// The modules whose forward is running, as DeepSpeed's FWD_MODULE_STACK knows them (docs/zero.md P10, P11).
+// The modules whose forward is running, as in DeepSpeed's FWD_MODULE_STACK (docs/zero.md P10, P11).
 #pragma once
 
 #include <span>
@@ -8,18 +8,18 @@
 
 namespace shardscope::plan {
 
-/// Call enter() and leave() for every forward, a recomputation's too. Modules without hooks (lists) are left
-/// out.
+/// Call enter() and leave() for every forward, a recomputation's too. Modules without hooks (lists) are not
+/// on the stack.
 class ForwardStack {
  public:
   void enter(ModuleId module) { running_.push_back(module); }
-  /// The innermost one is through.
+  /// The forward of the innermost module has ended.
   void leave() {
     if (!running_.empty()) running_.pop_back();
   }
-  /// A new iteration: drops what an aborted iteration left.
+  /// A new iteration: drops entries of an aborted iteration.
   void clear() { running_.clear(); }
-  /// Outermost first, without the innermost: what runs around the module whose forward ends now.
+  /// The modules around the innermost one, whose forward ends now; outermost first.
   [[nodiscard]] std::span<const ModuleId> around() const noexcept {
     return {running_.data(), running_.empty() ? 0 : running_.size() - 1};
   }

@@ -33,7 +33,7 @@ bool in_defaults(std::string_view name) {
   return std::find(kDefaultClasses.begin(), kDefaultClasses.end(), short_name(name)) != kDefaultClasses.end();
 }
 
-/// In a copy of the spec, which is measured and thrown away.
+/// Applied to a temporary copy of the spec, used for measuring only.
 void clear_leaves(NodeSpec& node) {
   node.leaf = false;
   for (NodeSpec& child : node.children) clear_leaves(child);
@@ -41,7 +41,7 @@ void clear_leaves(NodeSpec& node) {
 
 void set_leaves(NodeSpec& node, const std::string& parent, const std::set<std::string>& paths) {
   const std::string path = is_module(node) ? join_path(parent, node.name) : parent;
-  // Set only, never cleared: what the spec marks itself stays a leaf.
+  // Set only, never cleared: modules marked in the spec stay leaves.
   if (is_module(node) && paths.count(path) != 0) {
     if (node.kind == NodeKind::list) {
       throw std::invalid_argument("leaf_module: \"" + path +
@@ -52,7 +52,7 @@ void set_leaves(NodeSpec& node, const std::string& parent, const std::set<std::s
   for (NodeSpec& child : node.children) set_leaves(child, path, paths);
 }
 
-/// Names the modules that the configuration makes leaves.
+/// Finds the paths of the modules that the configuration makes leaves.
 class Matcher {
  public:
   /// `model` has no leaves, so that each module lists its own parameters.
@@ -67,7 +67,7 @@ class Matcher {
   std::set<std::string> paths() {
     const LeafModuleConfig& leaf = zero_.leaf_module;
     for (const std::string& name : leaf.classes) {
-      // The last part alone: types here are without the packages that DeepSpeed's names begin with.
+      // The last part only: types here have no package prefix, unlike DeepSpeed's names.
       const bool found = add_all([&](const ModulePlan& m) { return m.type == short_name(name); });
       if (!found && !in_defaults(name)) refuse("classes", name, known_types());
     }
@@ -79,7 +79,7 @@ class Matcher {
         refuse("name_suffixes", suffix, known_paths());
       }
     }
-    // Last: what is named is a leaf whatever its granularity.
+    // Last: a module named above is a leaf whatever its granularity.
     if (zero_.module_granularity_threshold > 0) by_granularity();
     return std::move(paths_);
   }
@@ -96,13 +96,13 @@ class Matcher {
     return found;
   }
 
-  // An entry that matches nothing is mostly a misspelt one, and a run without the leaf would only be slower.
+  // An entry that matches nothing is usually misspelt; the run would silently be slower without the leaf.
   [[noreturn]] void refuse(const char* list, const std::string& entry, const std::string& known) const {
     throw std::invalid_argument("zero_optimization.leaf_module." + std::string(list) + ": \"" + entry +
                                 "\" matches no module of " + model_.spec.name + "; there are " + known);
   }
 
-  // A set: each type once, in the order of names.
+  // A set: each type once, sorted.
   [[nodiscard]] std::string known_types() const {
     std::set<std::string> types;
     for (const ModulePlan& module : model_.modules) types.insert(module.type);
@@ -116,7 +116,7 @@ class Matcher {
     }
     return listed(paths);
   }
-  // Enough to see what names look like; a large model has thousands.
+  // Only the first names, as examples; a large model has thousands.
   static std::string listed(const std::vector<std::string>& words) {
     constexpr std::size_t kShown = 8;
     std::string text;
@@ -130,24 +130,24 @@ class Matcher {
     std::int64_t elems = 0;
   };
 
-  // Fills `granularity` by ModuleId on the way up.
+  // Post-order: fills `granularity`, indexed by ModuleId.
   Size measure(ModuleId id, std::vector<std::int64_t>& granularity) {
     const ModulePlan& module = model_.modules[raw(id)];
     Size size;
     for (const ParamId param : module.params) size.elems += model_.params[raw(param)].elems;
-    // Innermost: a layer where it has parameters, but never a leaf by granularity.
+    // Innermost: counts as a layer if it has parameters, but never becomes a leaf by granularity.
     if (children_[raw(id)].empty()) return {size.elems > 0 ? 1 : 0, size.elems};
-    // Sums include what is below, unlike the direct parameters that M1 counts.
+    // Sums include descendants, unlike M1, which counts direct parameters.
     for (const ModuleId child : children_[raw(id)]) {
       const Size below = measure(child, granularity);
       size.layers += below.layers;
       size.elems += below.elems;
     }
-    // Containers and what has no parameters are neither layers nor candidates; what is below them is passed
-    // on.
+    // Containers and modules without parameters are neither layers nor candidates; their descendants count to
+    // the parent.
     if (size.elems == 0 || module.type == "Sequential" || module.type == "ModuleList") return size;
     ++size.layers;
-    // Larger ones would be gathered at once: not as a leaf. `layers` is at least 1 here.
+    // Larger modules would be gathered all at once, so they never become leaves. `layers` is at least 1 here.
     if (size.elems <= kMaxLeafElems) granularity[raw(id)] = size.elems / size.layers;
     return size;
   }
@@ -171,7 +171,7 @@ class Matcher {
   }
 
   void mark_from(ModuleId id, const std::vector<std::int64_t>& granularity) {
-    // The outermost wins: inside a leaf no module has hooks, so that nothing below needs a mark.
+    // The outermost wins: inside a leaf no module has hooks, so modules below need no mark.
     if (granularity[raw(id)] <= zero_.module_granularity_threshold) {
       paths_.insert(model_.modules[raw(id)].path);
       return;
@@ -185,7 +185,7 @@ class Matcher {
   std::set<std::string> paths_;
 };
 
-/// Parameters that some node reads as a function of its own, by name.
+/// Names of parameters that functional nodes read.
 void collect_functional_reads(const NodeSpec& node, std::set<std::string>& names) {
   if (node.kind == NodeKind::functional_linear) names.insert(node.weight_of);
   for (const NodeSpec& child : node.children) collect_functional_reads(child, names);
@@ -210,7 +210,7 @@ ModelSpec mark_leaf_modules(ModelSpec spec, const ZeroConfig& zero) {
 std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
   std::set<std::string> functional;
   collect_functional_reads(model.spec.root, functional);
-  // Up the tree; the module itself is inside.
+  // Walks up the tree; a module counts as inside itself.
   const auto inside = [&](ModuleId module, ModuleId leaf) {
     for (; module != kNone<ModuleId>; module = model.modules[raw(module)].parent) {
       if (module == leaf) return true;
@@ -220,7 +220,7 @@ std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
   std::vector<std::vector<ParamId>> held(model.modules.size());
   for (const ModulePlan& module : model.modules) {
     if (!module.leaf) continue;
-    // Of a leaf these are all below it (model_plan.h).
+    // For a leaf module, all parameters below it (model_plan.h).
     for (const ParamId id : module.params) {
       const ParamPlan& param = model.params[raw(id)];
       // Used outside as well, its gradient is not complete when the leaf's backward ends.
@@ -229,7 +229,7 @@ std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
                                    [&](ModuleId user) { return inside(user, module.id); });
       if (own) held[raw(module.id)].push_back(id);
     }
-    // By id: in this order LeafGradients hands them on to the buckets.
+    // By id: LeafGradients passes them to the buckets in this order.
     std::sort(held[raw(module.id)].begin(), held[raw(module.id)].end());
   }
   return held;

@@ -6,35 +6,35 @@
 
 namespace shardscope::plan {
 
-/// With which scale a step's gradients are divided (docs/zero.md D8).
+/// The scale by which a step's gradients are divided (docs/zero.md D8).
 enum class UnscaleOrder : std::uint8_t {
-  made_with,  ///< the scale that the loss was multiplied by
-  updated,    ///< DeepSpeed: the scale after this step's update; half as large gradients on a growth step
+  made_with,  ///< the scale by which the loss was multiplied
+  updated,    ///< DeepSpeed: the scale after this step's update; halves gradients on a growth step
 };
 
-/// What decides whether a step whose gradients are not finite is left out (1.4).
+/// Decides whether a step with non-finite gradients is skipped (1.4).
 struct SkipRule {
   std::uint32_t stage = 0;
   bool fp16 = false;
   bool bf16_checked = false;            ///< bf16 with check_grad_overflow
   bool stage3_skips_fp16_only = false;  ///< CompatSwitches
 };
-/// fp16 always skips: its scale is to be tried. bf16 where it is checked; fp32 never, because no later step
-/// would be different: a gradient that is not finite is applied and shows.
+/// fp16 always skips, since the scale is found by trial. bf16 skips where it is checked. fp32 never skips, as
+/// a later step would be no different: the non-finite gradient is applied and so becomes visible.
 [[nodiscard]] bool skips_overflow(const SkipRule& rule) noexcept;
 
 struct LossScaleConfig {
   double loss_scale = 0;  ///< above 0: static
   std::int64_t initial_scale_power = 16;
   std::int64_t window = 1000;
-  /// Overflows that are tolerated before the scale falls, the one it falls with included. 0 lets it never
-  /// fall, as DeepSpeed's class does; a configuration cannot ask for that.
+  /// Number of overflows until the scale falls, the one it falls with included. With 0 it never falls, as in
+  /// DeepSpeed's class; no configuration can set that.
   std::int64_t hysteresis = 2;
   bool consecutive_hysteresis = false;
   double min_loss_scale = 1;
   double factor = 2;
   UnscaleOrder order = UnscaleOrder::made_with;
-  UnscaleOrder norm_order = UnscaleOrder::made_with;  ///< of the norm that is reported
+  UnscaleOrder norm_order = UnscaleOrder::made_with;  ///< for the reported norm
 };
 
 /// The scale cannot fall further: training diverges.
@@ -43,8 +43,8 @@ class LossScaleError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Which scale the reported norm is divided by: DeepSpeed's stages 1 and 2 keep the old one for it, its stage
-/// 3 has only the new one (docs/zero.md D8).
+/// The scale by which the reported norm is divided: the old one in DeepSpeed's stages 1 and 2, the new one in
+/// its stage 3 (docs/zero.md D8).
 [[nodiscard]] UnscaleOrder norm_order(UnscaleOrder order, std::uint32_t stage) noexcept;
 
 class LossScaler {
@@ -53,14 +53,14 @@ class LossScaler {
   struct Step {
     bool skip = false;      ///< gradients overflowed: no update of parameters
     double unscale_by = 1;  ///< divide gradients by this
-    double norm_by = 1;     ///< and the norm that is reported by this
+    double norm_by = 1;     ///< divide the reported norm by this
     double next_scale = 1;  ///< multiply the next loss by this
     bool scale_changed = false;
   };
 
-  /// Throws std::invalid_argument on values that cannot work.
+  /// Throws std::invalid_argument on invalid values.
   explicit LossScaler(const LossScaleConfig& config);
-  /// A scaler that does nothing (fp32, bf16): scale 1.
+  /// A scaler with the constant scale 1 (fp32, bf16).
   [[nodiscard]] static LossScaler none();
 
   [[nodiscard]] double scale() const noexcept { return scale_; }
@@ -73,7 +73,7 @@ class LossScaler {
   /// nothing, when the scale is at its minimum and would have to fall.
   Step update(bool overflow);
 
-  /// For checkpoints: goes on as the saved scaler would have.
+  /// For checkpoints: a restored scaler continues as the saved one would have.
   struct Saved {
     double scale = 1;
     std::int64_t hysteresis = 2;

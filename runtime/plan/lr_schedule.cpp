@@ -42,7 +42,7 @@ double warmup_lr(const LrSchedule& s, std::int64_t last) {
   return s.warmup_min_lr + (s.warmup_max_lr - s.warmup_min_lr) * gamma;
 }
 
-// Ratios of base_lr, unlike WarmupLR's rates: the optimizer's own rate counts.
+// Ratios of base_lr, the optimizer's own rate, unlike WarmupLR's absolute rates.
 double cosine_lr(const LrSchedule& s, double base_lr, std::int64_t last) {
   if (last < 0) return 0;
   if (last < warmup_steps(s)) {
@@ -79,7 +79,7 @@ Cycle cycle_of(const LrSchedule& s) {
 double cycle_height(const LrSchedule& s, std::int64_t last) {
   const Cycle cycle = cycle_of(s);
   const auto batch = static_cast<double>(last + 1);
-  // Where in the cycle, in [0, 1): the fraction of batch / total, as DeepSpeed writes it.
+  // Position in the cycle, in [0, 1): the fractional part of batch / total, in DeepSpeed's form.
   const double x = 1.0 + batch / cycle.total() - std::floor(1 + batch / cycle.total());
   const double ratio = cycle.first / cycle.total();
   // With a second part of 0 steps `ratio` is 1 and every x rises: neither division by it below is reached.
@@ -89,7 +89,7 @@ double cycle_height(const LrSchedule& s, std::int64_t last) {
   if (stairs > 0) {
     // From the whole step, not from x: a rounding error at the peak would cost a whole stair.
     const double at = std::fmod(batch, cycle.total());
-    // From the begin of the cycle while it rises, from its end while it falls; floor() below cuts to whole
+    // From the begin of the cycle while it rises, from its end while it falls; floor() below rounds to whole
     // stairs.
     const double position = at <= cycle.first
                                 ? at * static_cast<double>(stairs) / cycle.first
@@ -99,12 +99,12 @@ double cycle_height(const LrSchedule& s, std::int64_t last) {
   return rising ? x / ratio : (x - 1) / (ratio - 1);
 }
 
-// One cycle alone: from its end on the rate decays, it does not rise again.
+// There is only one cycle: after it the rate decays and does not rise again.
 bool in_cycle(const LrSchedule& s, std::int64_t last) {
   return static_cast<double>(last) < cycle_of(s).total();
 }
 
-/// How far the decay after the cycle has come.
+/// Length of the decay after the cycle so far, in units of decay_step_size.
 double decay_interval(const LrSchedule& s, std::int64_t last) {
   return (static_cast<double>(last) - cycle_of(s).total() + 1) / static_cast<double>(s.decay_step_size);
 }
@@ -134,7 +134,7 @@ void check(const LrSchedule& s) {
       positive("lr_range_test_step_size", s.range_step_size);
       break;
     case LrScheduleType::one_cycle:
-      // So the length of a cycle is above 0 even with a second part of none.
+      // Ensures a cycle length above 0 even if the second part is 0.
       positive("cycle_first_step_size", s.cycle_first_step_size);
       if (s.cycle_second_step_size.value_or(0) < 0) {
         throw std::invalid_argument("scheduler.params.cycle_second_step_size is " +
@@ -175,7 +175,7 @@ std::optional<double> momentum(const LrSchedule& schedule, std::int64_t step) {
   const std::int64_t last = step - 1;
   if (last < 0) return schedule.cycle_min_mom;  // what DeepSpeed's constructor sets
   if (in_cycle(schedule, last)) {
-    // Against the rate: lowest where the rate is highest.
+    // Inverse to the rate: lowest where the rate is highest.
     return schedule.cycle_max_mom -
            (schedule.cycle_max_mom - schedule.cycle_min_mom) * cycle_height(schedule, last);
   }

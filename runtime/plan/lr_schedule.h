@@ -1,6 +1,6 @@
 // DeepSpeed's learning-rate schedules as pure functions of the optimizer step
-// (deepspeed/runtime/lr_schedules.py, 0.19). DeepSpeed's scheduler moves after the optimizer, and not after
-// a step that was skipped for overflow: `step` counts the updates made before this one, from 0.
+// (deepspeed/runtime/lr_schedules.py, 0.19). DeepSpeed's scheduler advances after the optimizer, but not
+// after a step skipped for overflow: `step` counts the updates made before this one, from 0.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class WarmupShape : std::uint8_t { log, linear };
 /// Each type reads its own members; defaults are DeepSpeed's.
 struct LrSchedule {
   LrScheduleType type = LrScheduleType::constant;
-  // WarmupLR, WarmupDecayLR; WarmupCosineLR reads the step counts and the shape.
+  // WarmupLR, WarmupDecayLR; WarmupCosineLR uses the step counts and the shape.
   double warmup_min_lr = 0;
   double warmup_max_lr = 1e-3;
   std::int64_t warmup_num_steps = 1000;
@@ -50,7 +50,7 @@ struct LrSchedule {
   double decay_mom_rate = 0;
 };
 
-/// Throws std::invalid_argument on step counts that cannot work, naming DeepSpeed's key.
+/// Throws std::invalid_argument on invalid step counts, naming DeepSpeed's key.
 void check(const LrSchedule& schedule);
 
 /// The rate of optimizer step `step`. `base_lr`: the optimizer's own; constant and WarmupCosineLR read it.
@@ -59,7 +59,7 @@ void check(const LrSchedule& schedule);
 /// Adam's second beta in a run whose first one is scheduled: DeepSpeed's OneCycle sets both.
 inline constexpr double kOneCycleBeta2 = 0.99;
 
-/// Adam's first beta at that step where the schedule moves it (OneCycle with cycle_momentum), else nothing.
+/// Adam's first beta at that step if it is scheduled (OneCycle with cycle_momentum), else nullopt.
 [[nodiscard]] std::optional<double> momentum(const LrSchedule& schedule, std::int64_t step);
 
 }  // namespace shardscope::plan

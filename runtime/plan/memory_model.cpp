@@ -28,12 +28,12 @@ std::string times_s(std::int64_t factor, const char* params = "S") {
   return factor == 1 ? params : std::to_string(factor) + params;
 }
 
-/// What a list does not reach is trained: callers leave it empty where nothing is frozen.
+/// Parameters beyond the list are trained: callers leave it empty if nothing is frozen.
 bool is_trainable(const std::vector<bool>& trainable, std::size_t param) {
   return param >= trainable.size() || trainable[param];
 }
 
-/// Of the trainable, or of the frozen ones.
+/// Selects the entries of the trainable parameters, or of the frozen ones.
 template <typename T>
 std::vector<T> chosen(const std::vector<T>& elems, const std::vector<bool>& trainable, bool trained) {
   std::vector<T> some;
@@ -43,7 +43,7 @@ std::vector<T> chosen(const std::vector<T>& elems, const std::vector<bool>& trai
   return some;
 }
 
-/// The other way round: an empty list means that none is persistent, so that each is gathered in every pass.
+/// Opposite default: an empty list means that no parameter is persistent, so each is gathered in every pass.
 bool is_persistent(const VolumeInput& input, std::size_t param) {
   return param < input.persistent.size() && input.persistent[param];
 }
@@ -96,7 +96,7 @@ StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes) 
   return stage < 3 ? StateExpression{bytes.param, 0} : StateExpression{0, bytes.param};
 }
 
-// Stages below 3 hold frozen weights in the storage type: C11a is a matter of stage 3.
+// Stages below 3 hold frozen weights in the storage type: C11a applies to stage 3 only.
 StateBytes frozen_bytes(const StateBytes& bytes, const ZeroConfig& zero) noexcept {
   StateBytes frozen = bytes;
   if (zero.stage == 3 && zero.quantized_nontrainable_weights) frozen.param = 1;
@@ -111,8 +111,8 @@ std::int64_t frozen_rest_bytes(const std::vector<std::int64_t>& param_elems,
   for (std::size_t i = 0; i < param_elems.size(); ++i) {
     if (trainable[i]) continue;
     const std::int64_t elems = partition_param(param_elems[i], ranks).shard_elems;
-    // An int8 shard has its scales behind it, in the same buffer; packed_shard() counts both. Each shard is
-    // rounded up by itself, since each begins at an aligned place of its own.
+    // An int8 shard is followed by its scales in the same buffer; packed_shard() counts both. Each shard is
+    // rounded up separately, since each begins at an aligned offset.
     const std::int64_t shard = quantized[i] ? packed_shard(elems).bytes() : elems * element_bytes;
     bytes += round_up(shard, kShardAlignmentBytes);
   }
@@ -123,17 +123,16 @@ GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& ze
                              std::uint32_t world) {
   GroupedStates grouped;
   grouped.states = states;
-  // Stages 0 to 2 know no groups: the settings below are read in stage 3 only (P16, P17).
+  // Stages 0 to 2 have no groups: the settings below apply to stage 3 only (P16, P17).
   grouped.shard_ranks = world;
   grouped.text = states.text();
   if (zero.stage != 3) return grouped;
-  // MiCS: a copy of the model is spread over its group and not over the world, so that S is divided by less.
+  // MiCS: a copy of the model is sharded over its group, not over the world, so S is divided by less.
   if (zero.mics_shard_size > 0) {
     grouped.shard_ranks = static_cast<double>(zero.mics_shard_size);
     grouped.text = times_s(states.sharded) + "/" + std::to_string(zero.mics_shard_size) + " (MiCS)";
   }
-  // hpZ: parameters a second time, spread over fewer ranks. Gradients and optimizer states have no second
-  // copy.
+  // hpZ: a second copy of the parameters, sharded over fewer ranks. Gradients and optimizer states have none.
   if (zero.hpz_partition_size > 1) {
     const bool int8 = zero.compat.hpz_quantized_copies && zero.quantized_weights;  // scales are left out
     const std::int64_t element = int8 ? 1 : param_bytes;
@@ -152,7 +151,7 @@ StatePlacement state_placement(const ZeroConfig& zero) noexcept {
         return StatePool::device;
       case OffloadDevice::nvme:
         return StatePool::nvme;
-      // Only host memory can be pinned: pin_memory changes nothing of what the two other devices hold.
+      // Only host memory can be pinned: pin_memory has no effect on the two other devices.
       case OffloadDevice::cpu:
         break;
     }
@@ -162,7 +161,7 @@ StatePlacement state_placement(const ZeroConfig& zero) noexcept {
   StatePlacement placement;
   placement.params = pool(zero.offload_param.device, zero.offload_param.pin_memory);
   placement.optimizer = pool(optimizer.device, optimizer.pin_memory);
-  // Owned gradients are added up on the host even where states are on NVMe: the CPU optimizer reads them from
+  // Owned gradients are accumulated on the host even if states are on NVMe: the CPU optimizer reads them
   // there.
   if (optimizer.device != OffloadDevice::none) {
     placement.gradients = pool(OffloadDevice::cpu, optimizer.pin_memory);
@@ -176,16 +175,16 @@ std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage, 
   std::array<PoolExpression, kStatePools> pools{};
   const auto in = [&](StatePool pool) -> double& { return pools[static_cast<std::size_t>(pool)].sharded; };
   PoolExpression& device = pools[static_cast<std::size_t>(StatePool::device)];
-  // In bytes per element of S. `whole` is of the device alone: what every rank has whole is never offloaded.
+  // In bytes per element of S. Only the device has `whole`: unsharded states are never offloaded.
   device.whole = static_cast<double>(state_expression(stage, bytes).whole);
-  // Share of the owned range whose states leave the device; the rest is updated where it is (P8).
+  // Share of the owned range whose states are offloaded; the rest is updated on the device (P8).
   const double offloaded = placement.optimizer == StatePool::device ? 0 : placement.ratio;
   const auto moments = static_cast<double>(bytes.momentum + bytes.variance);
-  // Beside parameters that live elsewhere the device has no fp32 weights unless it keeps its own, so even an
-  // fp32 run pays the 4 bytes that StateBytes::master leaves out.
+  // If parameters are offloaded, the device needs master weights of its own, so even an fp32 run pays the 4
+  // bytes that StateBytes::master leaves out.
   const double kept_master =
       placement.params == StatePool::device ? static_cast<double>(bytes.master) : sizeof(float);
-  // Stage 0 owns nothing that could be placed; its states are all in `whole`.
+  // Stage 0 shards nothing that could be placed; its states are all in `whole`.
   if (stage == 0) return pools;
   // Only stage 3 has shards of parameters. Below, they are a part of `whole`.
   if (stage == 3) {
@@ -196,7 +195,7 @@ std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage, 
       pools[i].sharded += shares[i] * static_cast<double>(bytes.param);
     }
   }
-  // In stage 1 gradients are in `whole`, and stay there when the owned ones are copied to the host.
+  // In stage 1 gradients are in `whole`, and stay on the device when the owned ones are copied to the host.
   if (stage >= 2) device.sharded += (1 - offloaded) * static_cast<double>(bytes.gradient);
   device.sharded += (1 - offloaded) * (kept_master + moments);
   if (offloaded == 0) return pools;
@@ -212,8 +211,8 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
   check_stage(stage);
   const std::vector<std::int64_t> trained = chosen(param_elems, trainable, true);
   const std::vector<std::int64_t> frozen = chosen(param_elems, trainable, false);
-  // Shard by shard: ceil(elems / world) of each parameter (P4), then up to the alignment of the buffer that
-  // holds all of a rank's shards.
+  // Shard by shard: ceil(elems / world) of each parameter (P4), rounded up to the alignment in the buffer of
+  // all of a rank's shards.
   const auto sharded = [&](const std::vector<std::int64_t>& params) {
     std::int64_t elems = 0;
     for (const std::int64_t param : params) {
@@ -223,7 +222,7 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
     return elems;
   };
   const std::int64_t elems = sum(trained);
-  // Stage 0: every rank updates everything, so that all three are S.
+  // Stage 0: every rank updates everything, so all three are S.
   std::int64_t resident = elems;  // parameters that stay on this rank
   std::int64_t owned = elems;     // elements that this rank updates, with padding
   std::int64_t gradients = elems;
@@ -241,7 +240,7 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
   }
   ModelStates states;
   states.param_owned = owned * bytes.param;
-  // In stage 3 nothing but the own shard stays: resident and owned are equal and this is 0.
+  // In stage 3 only the own shard is resident: resident and owned are equal and this is 0.
   states.param_rest = (resident - owned) * bytes.param;
   states.gradient = gradients * bytes.gradient;
   states.master = owned * bytes.master;
@@ -253,7 +252,7 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
 
 StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const VolumeInput& input) {
   check_stage(input.stage);
-  // Elements, not bytes: V1 to V4 count so, and the types on the wire are the caller's matter.
+  // Elements, not bytes, as in V1 to V4; the caller knows the types on the wire.
   const std::int64_t k = std::max<std::int64_t>(input.micro_steps, 1);
   const std::vector<std::int64_t> trained = chosen(param_elems, input.trainable, true);
   const std::int64_t elems = sum(trained);
@@ -264,12 +263,12 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     const bool frozen_again = SchedulerCompat(input.scheduler).partitions_persistent_at_update();
     for (std::size_t i = 0; i < param_elems.size(); ++i) {
       const ParamPartition part = partition_param(param_elems[i], input.world);
-      // What a gather and a reduce-scatter of this parameter move with the padding of its last shard or
+      // Elements of a gather or reduce-scatter of this parameter, with the padding of its last shard or
       // shards.
       const std::int64_t whole = part.shard_elems * static_cast<std::int64_t>(input.world);
       const bool learns = is_trainable(input.trainable, i);
-      // A persistent parameter comes back after the update that changed it. A frozen one does not change: our
-      // scheduler leaves it whole, and a step pays nothing for it. DeepSpeed's partitions it all the same.
+      // A persistent parameter is gathered after the update that changed it. A frozen one does not change:
+      // our scheduler keeps it gathered, at no cost per step. DeepSpeed's partitions it anyway.
       const std::int64_t once = learns || frozen_again ? 1 : 0;  // a step
       const std::int64_t gathers = is_persistent(input, i) ? once : k * input.gathers_per_micro_step;
       gathered += gathers * param_elems[i];
@@ -278,7 +277,7 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     volume.gather_elems = static_cast<double>(gathered);
     volume.reduce_elems = static_cast<double>(k * elems);
     volume.padded_elems = padded;
-    // k * (gathers + 1 reduction), without what persistent parameters save: that depends on sizes, not on S.
+    // k * (gathers + 1 reduction), without the savings of persistent parameters, which depend on their sizes.
     volume.text = times_s(k * (input.gathers_per_micro_step + 1));
     if (trained.size() < param_elems.size()) {
       volume.text += " + " + times_s(k * input.gathers_per_micro_step, "F");
@@ -287,7 +286,7 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
       volume.text += " less what persistent parameters save";
     }
   } else {
-    // An all-reduce moves what a reduce-scatter and an all-gather move together.
+    // An all-reduce moves as much as a reduce-scatter and an all-gather together.
     const bool all_reduce = input.stage == 0 || input.multi_rank_allreduce;
     // Stage 2 reduces in each micro-step, stages 0 and 1 once at the boundary (S15, V3).
     const std::int64_t reduces = input.stage == 2 ? k : 1;
@@ -295,7 +294,7 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     volume.reduce_elems = static_cast<double>(reduces * per_reduce * elems);
     volume.padded_elems = reduces * per_reduce * elems;
     // The all-gather after the step moves whole partitions, padding included; the reduction before it only
-    // what is real.
+    // real elements.
     if (input.stage > 0) {
       volume.gather_elems = static_cast<double>(elems);
       // Each parameter group is padded by itself (S2).
@@ -307,8 +306,7 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     if (input.stage == 0) {
       volume.text = times_s(reduced);
     } else {
-      // Several reductions and the one all-gather are written apart, so that what is paid k times can be
-      // seen.
+      // Written as two terms: the reductions are paid k times, the all-gather once.
       volume.text = k > 1 && input.stage == 2 ? times_s(reduced) + " + S" : times_s(reduced + 1);
     }
   }
@@ -316,14 +314,14 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
   return volume;
 }
 
-// The expression of one element, so that bytes / (bytes per element) are the elements that fit.
+// Evaluated for one element: bytes / (bytes per element) is the number of elements that fit.
 double largest_model(double memory_bytes, std::uint32_t stage, double ranks, double model_parallel,
                      const StateBytes& bytes) {
   return memory_bytes / state_expression(stage, bytes).bytes(1.0, ranks) * model_parallel;
 }
 
-// V8, with the papers' constants: 4 h^2 in attention and 8 h^2 in the two layers behind it. Biases, norms and
-// embeddings are left out, as there.
+// V8, with the papers' constants: 4 h^2 in attention and 8 h^2 in the two layers after it. Biases, norms and
+// embeddings are left out, as in the papers.
 double transformer_params(const TransformerShape& shape) noexcept {
   return 12 * shape.layers * shape.hidden * shape.hidden;
 }
@@ -332,7 +330,7 @@ double transformer_params(const TransformerShape& shape) noexcept {
 double transformer_state_bytes(const TransformerShape& shape) noexcept {
   return 240 * shape.layers * shape.hidden * shape.hidden;
 }
-// 16 bits for each input of a block that is kept: one in `ci` blocks.
+// 16 bits per element of each checkpointed block input: one in `ci` blocks.
 double activation_checkpoint_bytes(const TransformerShape& shape) noexcept {
   return 2 * shape.batch_per_node * shape.sequence * shape.hidden * shape.layers / shape.checkpoint_interval;
 }
@@ -340,7 +338,7 @@ double activation_checkpoint_bytes(const TransformerShape& shape) noexcept {
 double model_state_working_memory(const TransformerShape& shape) noexcept {
   return 16 * shape.hidden * shape.hidden;
 }
-// What is recomputed between two checkpoints, for the batch of one GPU and not of the node.
+// Activations recomputed between two checkpoints, for the batch of one GPU, not of the node.
 double activation_working_memory(const TransformerShape& shape) noexcept {
   return shape.batch_per_gpu * shape.sequence * shape.checkpoint_interval *
          (16 * shape.hidden + 2 * shape.heads * shape.sequence);

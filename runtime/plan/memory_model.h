@@ -1,6 +1,5 @@
-// Closed forms: what model states cost per rank and what a step communicates, for each stage, and the
-// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions
-// (docs/zero.md V1-V8).
+// Closed forms: bytes of model states per rank and elements communicated per step, for each stage, and the
+// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions (docs/zero.md V1-V8).
 #pragma once
 
 #include <array>
@@ -35,7 +34,7 @@ struct StateExpression {
   [[nodiscard]] double bytes(double params, double ranks) const noexcept {
     return static_cast<double>(whole) * params + static_cast<double>(sharded) * params / ranks;
   }
-  /// "4S + 12S/n"; "16S"; "16S/n"; with another letter than S for what is counted.
+  /// "4S + 12S/n"; "16S"; "16S/n". `params` replaces the letter S.
   [[nodiscard]] std::string text(const char* params = "S") const;
 };
 /// V1-V4. Throws std::invalid_argument on a stage above 3.
@@ -43,11 +42,11 @@ struct StateExpression {
 /// States of F elements of frozen parameters, which S does not count: their weights, sharded in stage 3.
 [[nodiscard]] StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes);
 
-/// `bytes` as frozen_expression wants them: one of a frozen element that zero_quantized_nontrainable_weights
-/// stores as int8, in which scales and what keeps the storage type are left out.
+/// `bytes` for frozen_expression: one byte per frozen element under zero_quantized_nontrainable_weights
+/// (int8). Scales, and shards that keep the storage type, are left out.
 [[nodiscard]] StateBytes frozen_bytes(const StateBytes& bytes, const ZeroConfig& zero) noexcept;
-/// Stage 3, exactly: bytes of frozen weights stored on one of `ranks`, each shard from a multiple of
-/// kShardAlignmentBytes on. `param_elems` and `trainable` by ParamId.
+/// Stage 3, exactly: bytes of frozen weights stored on one of `ranks`, each shard at a multiple of
+/// kShardAlignmentBytes. `param_elems` and `trainable` by ParamId.
 [[nodiscard]] std::int64_t frozen_rest_bytes(const std::vector<std::int64_t>& param_elems,
                                              const std::vector<bool>& trainable, const ZeroConfig& zero,
                                              std::uint32_t ranks, std::int64_t element_bytes);
@@ -60,7 +59,7 @@ struct GroupedStates {
   double secondary_bytes = 0;  ///< per element, 0 without hpZ
   double secondary_ranks = 1;
   std::string text;            ///< "16S/n", "16S/4 (MiCS)", "16S/n + 2S/8 (hpZ)"
-  std::string secondary_text;  ///< of these "2S/8 (hpZ)", empty without hpZ
+  std::string secondary_text;  ///< the secondary part alone: "2S/8 (hpZ)"; empty without hpZ
   [[nodiscard]] double bytes(double params) const noexcept {
     return states.bytes(params, shard_ranks) + secondary_bytes * params / secondary_ranks;
   }
@@ -72,14 +71,14 @@ struct GroupedStates {
 enum class StatePool : std::uint8_t { device, host, pinned, nvme };
 inline constexpr std::size_t kStatePools = 4;
 
-/// The same for one pool of an offloaded run, where offload_optimizer.ratio may leave fractions.
+/// The expression of one memory pool; offload_optimizer.ratio can make its factors fractional.
 struct PoolExpression {
   double whole = 0;
   double sharded = 0;
   [[nodiscard]] double bytes(double params, double ranks) const noexcept {
     return whole * params + sharded * params / ranks;
   }
-  /// As above; "4.2S/n", to four digits; "0".
+  /// As above, factors to four digits: "4.2S/n"; "0".
   [[nodiscard]] std::string text(const char* params = "S") const;
 };
 
@@ -90,7 +89,7 @@ struct StatePlacement {
   StatePool gradients =
       StatePool::device;  ///< of the owned gradients: host memory where the optimizer is offloaded
   double ratio = 1;       ///< share of the owned range whose states are offloaded
-  /// By StatePool, of the parameters; nothing: all of them where `params` says. P6 leaves small shards on the
+  /// Share of the parameters by StatePool; nullopt: all in the pool `params`. P6 leaves small shards on the
   /// host or the device (plan::placed_states).
   std::optional<std::array<double, kStatePools>> param_share{};
 };
@@ -99,8 +98,8 @@ struct StatePlacement {
 /// The expression of each pool, by StatePool. An offloaded optimizer keeps fp32 master weights whatever the
 /// storage type, so does one on the device whose parameters are offloaded; gradients of stage 1 stay whole on
 /// the device beside the owned copy on the host. Without `param_share`, small shards, which P6 leaves on the
-/// device or the host, are counted where the large ones go, and a `ratio` from the configuration is not that
-/// of whole sub-groups. Throws as state_expression does.
+/// device or the host, are counted in the pool of the large ones, and a `ratio` from the configuration is not
+/// rounded to whole sub-groups. Throws as state_expression does.
 [[nodiscard]] std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage,
                                                                          const StateBytes& bytes,
                                                                          const StatePlacement& placement);
@@ -130,10 +129,10 @@ struct ModelStates {
 /// Elements one rank communicates in an optimizer step, as the ZeRO paper counts: an all-reduce 2, the others
 /// 1 per element of the whole.
 struct StepVolume {
-  double elems = 0;  ///< without padding, norm and loss
+  double elems = 0;  ///< without padding, and without the reductions of norm and loss
   double gather_elems = 0;
   double reduce_elems = 0;
-  std::int64_t padded_elems = 0;  ///< with the padding that really travels
+  std::int64_t padded_elems = 0;  ///< with the padding that is communicated
   std::string text;               ///< "2S", "3S", with accumulation "4S + S"; F: frozen parameters
 };
 struct VolumeInput {
@@ -141,7 +140,7 @@ struct VolumeInput {
   std::uint32_t world = 1;
   std::int64_t micro_steps = 1;             ///< gradient accumulation
   bool multi_rank_allreduce = false;        ///< compat: stages 1 and 2 cost 3S
-  std::int64_t gathers_per_micro_step = 2;  ///< stage 3: forward and backward, 1 if all is kept between
+  std::int64_t gathers_per_micro_step = 2;  ///< stage 3: forward and backward; 1 if kept between them
   std::vector<bool> persistent;             ///< stage 3, by ParamId: gathered once a step; empty: none
   /// By ParamId; empty: all are. Frozen ones are gathered in stage 3; persistent ones of them never again, or
   /// after each step under DeepSpeed's scheduler.

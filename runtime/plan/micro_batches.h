@@ -1,5 +1,5 @@
-// Sizes of micro-batches: all alike, or as long as what is in them. What ranks, micro-steps and the simulator
-// agree on.
+// Sizes of micro-batches: all equal, or as long as the documents in them. Shared by the engine and the
+// simulator, so that all ranks compute the same sizes.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace shardscope::plan {
 
-/// `fixed`: windows of T tokens. `padded`: a document is a sample of its own length, a micro-batch as long as
-/// its longest. `packed`: a sample is all whole documents that fit in T tokens.
+/// `fixed`: windows of T tokens. `padded`: each document is a sample of its own length, and a micro-batch is
+/// as long as its longest sample. `packed`: a sample is as many whole documents as fit in T tokens.
 enum class Packing : std::uint8_t { fixed, padded, packed };
 
 struct MicroBatchShape {
@@ -26,7 +26,7 @@ struct MicroBatchShape {
 struct MicroBatches {
   Packing packing = Packing::fixed;
   std::string separator = "\n\n";       ///< between documents of a text
-  std::int64_t separator_token = -1;    ///< in its place, of a file of token ids; -1: none
+  std::int64_t separator_token = -1;    ///< the same for a file of token ids; -1: none
   std::int64_t pad_to_multiple_of = 1;  ///< of a padded or packed micro-batch's length, up to the context
   /// Micro-step m of rank r has number (m + r) modulo their count, so that ranks differ too. Empty: every
   /// micro-batch has the configured size.
@@ -36,8 +36,7 @@ struct MicroBatches {
     const auto turn = static_cast<std::uint64_t>(micro_step) + rank;
     return shapes[static_cast<std::size_t>(turn % shapes.size())];
   }
-  /// The most samples of a micro-batch, and the most tokens of a sample, where `configured` is what all have
-  /// without shapes.
+  /// Maximum of samples per micro-batch and of tokens per sample; `configured` if there are no shapes.
   [[nodiscard]] MicroBatchShape largest(MicroBatchShape configured) const {
     if (shapes.empty()) return configured;
     MicroBatchShape most;
@@ -46,7 +45,7 @@ struct MicroBatches {
     }
     return most;
   }
-  /// In a micro-step of all of `ranks`, on average.
+  /// Average number of samples in one micro-step of all `ranks`.
   [[nodiscard]] double samples_of_micro_step(std::int64_t configured, std::uint32_t ranks) const {
     double sum = 0;
     for (const MicroBatchShape& one : shapes) sum += static_cast<double>(one.samples);
@@ -56,8 +55,8 @@ struct MicroBatches {
   }
 };
 
-/// Why a model cannot take micro-batches of these shapes, whose sequences have at most `context` tokens;
-/// empty: it can.
+/// Error message if the model cannot take micro-batches of these shapes, with sequences of at most `context`
+/// tokens; else empty.
 [[nodiscard]] std::string what_is_wrong(const MicroBatches& sizes, const ModelSpec& model,
                                         std::int64_t context);
 

@@ -9,7 +9,7 @@
 
 namespace shardscope::plan {
 
-// The reader of model files looks kinds up by these names (model_parse.cpp): each must be another one.
+// The parser looks kinds up by these names (model_parse.cpp): they must be distinct.
 const char* kind_name(NodeKind kind) noexcept {
   switch (kind) {
     case NodeKind::sequential:
@@ -42,7 +42,7 @@ const char* kind_name(NodeKind kind) noexcept {
   return "?";
 }
 
-// Decides who has an id, a path part and a type. Hooks are another matter: a list is a module without them.
+// Decides which nodes have an id, a path component and a type. A list is a module, but has no hooks.
 bool is_module(const NodeSpec& node) noexcept {
   switch (node.kind) {
     case NodeKind::sequential:
@@ -66,7 +66,7 @@ bool is_module(const NodeSpec& node) noexcept {
   return false;
 }
 
-// The root's path is empty, so that names of modules and parameters do not begin with a dot.
+// The root's path is empty: names of modules and parameters must not begin with a dot.
 std::string join_path(const std::string& parent, const std::string& name) {
   if (parent.empty()) return name;
   if (name.empty()) return parent;
@@ -84,13 +84,13 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 namespace {
 
-/// What flows between nodes: vectors of a width, or token ids (kTokens).
+/// Type of the values between nodes: vectors of a width, or token ids (kTokens).
 constexpr std::int64_t kTokens = -1;
-/// Of one extent. Products are checked where they are made (model_plan.cpp).
+/// Limit of one extent. Products are checked where they are computed (model_plan.cpp).
 constexpr std::int64_t kMaxElems = std::int64_t{1} << 40;
 
-/// Two passes: collect() looks at names and fills the maps of what can be referred to, flow() follows the
-/// widths. The first must be through before the second begins: a reference may point forwards.
+/// Two passes: collect() checks names and fills the maps of reference targets, flow() checks the widths. The
+/// first must be complete before the second begins, since a reference may point forwards.
 class Checker {
  public:
   explicit Checker(const ModelSpec& spec) : spec_(spec) {}
@@ -102,7 +102,7 @@ class Checker {
       fail_model("", std::string("the root must be a module that runs, such as \"sequential\", not \"") +
                          kind_name(spec_.root.kind) + "\"");
     }
-    // What a module returns is kept for the modules around it (P11).
+    // Parameters that a module returns are kept for the modules around it (P11).
     if (!spec_.root.returns.empty()) {
       fail_model("", "the root returns a parameter, but nothing runs around it that could use one");
     }
@@ -112,7 +112,7 @@ class Checker {
     const std::int64_t last = flow(spec_.root, "", first);
     // cross_entropy takes logits over the vocabulary.
     const std::int64_t wanted = spec_.loss == LossKind::cross_entropy ? spec_.vocabulary : spec_.output_width;
-    // The width of the last node: there is no projection that is not a node.
+    // The last node must produce this width: no projection is added.
     if (last != wanted) {
       fail_model("", "the last module gives width " + width_text(last) + ", but the loss " +
                          (spec_.loss == LossKind::cross_entropy ? "cross_entropy needs the vocabulary, "
@@ -128,7 +128,7 @@ class Checker {
 
   void check_header() const {
     if (spec_.input == InputKind::tokens) {
-      // Of a single token the loss is 0 whatever the weights are.
+      // With a single token the loss is always 0.
       if (spec_.vocabulary < 2)
         fail_model("input", "vocabulary " + std::to_string(spec_.vocabulary) + " is below 2");
       positive("input", "vocabulary", spec_.vocabulary);
@@ -136,7 +136,7 @@ class Checker {
     } else {
       positive("input", "width", spec_.input_width);
     }
-    // Its targets are the next tokens.
+    // The targets of cross_entropy are the next tokens.
     if (spec_.loss == LossKind::cross_entropy && spec_.input != InputKind::tokens) {
       fail_model("loss", "cross_entropy needs token input; use \"mse\" for vectors");
     }
@@ -147,29 +147,29 @@ class Checker {
     }
   }
 
-  /// Paths of modules and of weights, and the rules that need no width.
+  /// Collects paths of modules and weights, and checks the rules that need no width.
   void collect(const NodeSpec& node, const std::string& path) {
     std::set<std::string> names;
     collect_children(node, path, names);
   }
 
   // `names` is shared by a module and the functional nodes in it: their children have paths on the same
-  // level, so that names must differ among all of them.
+  // level, so all these names must differ.
   void collect_children(const NodeSpec& node, const std::string& path, std::set<std::string>& names) {
     const bool composite = node.kind == NodeKind::sequential || node.kind == NodeKind::list ||
                            node.kind == NodeKind::residual || node.kind == NodeKind::embedding_sum ||
                            node.kind == NodeKind::conditional;
-    // Leaves of the tree by kind: their children would never run.
+    // Other kinds never run children.
     if (!composite && !node.children.empty()) {
       fail_model(path, std::string("a \"") + kind_name(node.kind) + "\" has no children");
     }
-    // Without children it would hand on its input; that is not what such a node is written for.
+    // Without children it would be the identity, which is surely a mistake.
     if (composite && node.children.empty()) {
       fail_model(path, std::string("a \"") + kind_name(node.kind) + "\" needs at least one child");
     }
     for (const NodeSpec& child : node.children) {
       if (!is_module(child)) {
-        // A name would suggest a path part that no parameter has.
+        // A name would suggest a path component that no parameter has.
         if (!child.name.empty()) {
           fail_model(join_path(path, child.name), std::string("a functional \"") + kind_name(child.kind) +
                                                       "\" has no name: it adds nothing to module paths");
@@ -189,28 +189,29 @@ class Checker {
       if (child.name.empty()) {
         fail_model(path, std::string("a child of kind \"") + kind_name(child.kind) + "\" has no name");
       }
-      // A dot parts the levels of a path: with one in a name, two modules could have the same path.
+      // A dot separates the levels of a path: with a dot in a name, two modules could have the same path.
       if (child.name.find('.') != std::string::npos) {
         fail_model(join_path(path, child.name), "a name must not hold a dot; nest modules instead");
       }
-      // By name on each level: two paths are equal only if all their parts are.
+      // Unique names on each level make unique paths.
       if (!names.insert(child.name).second) {
         fail_model(join_path(path, child.name), "two modules have this path; rename one");
       }
       const std::string child_path = join_path(path, child.name);
       // For `reuse`, whose target may be any module of the tree.
       modules_.emplace(child_path, &child);
-      // Only weights that a module owns: a tied weight has another one's name, and biases and norms cannot be
-      // read as a matrix.
+      // Only weights that a module owns: a tied weight has its owner's name, and biases and norms are no
+      // matrices.
       if ((child.kind == NodeKind::linear || child.kind == NodeKind::embedding) && child.weight_of.empty()) {
         weights_.emplace(child_path + ".weight", &child);
       }
-      // A module begins a level of names of its own.
+      // A module starts a new level of names.
       collect(child, child_path);
     }
   }
 
-  // 2^40: two extents multiplied may leave 64 bits, which Numbering::add() refuses before it multiplies.
+  // At most 2^40. The product of two extents may exceed 64 bits, which Numbering::add() checks before it
+  // multiplies.
   void positive(const std::string& path, const char* what, std::int64_t value) const {
     if (value < 1 || value > kMaxElems) {
       fail_model(path, std::string(what) + " is " + std::to_string(value) +
@@ -218,8 +219,7 @@ class Checker {
     }
   }
 
-  // `width` is what goes in; returned is what comes out. Nodes run in order, each on the result of the one
-  // before.
+  // `width` is the input's; returns the output's. Nodes run in order, each on the result of the previous one.
   std::int64_t flow_children(const NodeSpec& node, const std::string& path, std::int64_t width) {
     for (const NodeSpec& child : node.children) {
       width = flow(child, is_module(child) ? join_path(path, child.name) : path, width);
@@ -227,7 +227,7 @@ class Checker {
     return width;
   }
 
-  // kTokens differs from every width, so that what takes vectors refuses ids here too.
+  // kTokens differs from every width, so this also rejects token ids where vectors are expected.
   void expect_width(const std::string& path, const NodeSpec& node, std::int64_t got,
                     std::int64_t wanted) const {
     if (got != wanted) {
@@ -246,7 +246,7 @@ class Checker {
         positive(path, "out", node.out);
         expect_width(path, node, width, node.in);
         return node.out;
-      // Written so that NaN is refused as well.
+      // Written so that NaN is rejected as well.
       case NodeKind::layer_norm:
         positive(path, "width", node.out);
         if (!(node.epsilon > 0)) fail_model(path, "epsilon must be above 0");
@@ -259,7 +259,7 @@ class Checker {
         if (width == kTokens) fail_model(path, "an activation cannot run on token ids");
         return width;
       case NodeKind::residual:
-      // Both need the same width at either end: a residual adds its input, a conditional may be skipped.
+      // Both need equal input and output widths: a residual adds its input, a conditional may be skipped.
       case NodeKind::conditional: {
         const std::int64_t after = flow_children(node, path, width);
         if (after != width || width == kTokens) {
@@ -298,7 +298,7 @@ class Checker {
     positive(path, "width", node.out);
     if (width != kTokens)
       fail_model(path, "an embedding looks up token ids, but gets width " + width_text(width));
-    // Positions run to the context, ids to the vocabulary: a smaller table would be read behind its end.
+    // Positions run to the context, ids to the vocabulary: a smaller table would be read out of bounds.
     const bool positions = node.lookup == Lookup::positions;
     const std::int64_t least = positions ? spec_.context : spec_.vocabulary;
     if (node.in < least) {
@@ -315,7 +315,7 @@ class Checker {
         fail_model(path, std::string("the children of an embedding_sum are embeddings, not \"") +
                              kind_name(child.kind) + "\"");
       }
-      // Each embedding looks up the input itself, so that all get `width`. 0 is no width: it marks the first.
+      // Each embedding looks up the input itself, so all get `width`. sum == 0 marks the first.
       const std::int64_t out = flow(child, join_path(path, child.name), width);
       if (sum != 0 && out != sum) {
         fail_model(join_path(path, child.name), "width " + std::to_string(out) +
@@ -347,19 +347,18 @@ class Checker {
   std::int64_t flow_reuse(const NodeSpec& node, const std::string& path, std::int64_t width) {
     const auto found = modules_.find(node.target);
     if (found == modules_.end()) fail_model(path, "reuse: there is no module \"" + node.target + "\"");
-    // A module that contains this node would run itself for ever.
-    // With the dot: "a.bc" does not contain what is in "a.b".
+    // A module that contains this node would recurse for ever. With the dot: "a.b" does not contain "a.bc".
     const std::string prefix = node.target + ".";
     if (path == node.target || path.compare(0, prefix.size(), prefix) == 0) {
       fail_model(path, "reuse: \"" + node.target + "\" contains this node");
     }
-    // Through another module that is reused: "a" reuses "b", in which a node reuses "a".
+    // Recursion through another module: "a" reuses "b", in which a node reuses "a".
     if (reusing_.count(node.target) != 0) fail_model(path, "reuse: \"" + node.target + "\" reuses itself");
-    // A list runs nothing by itself, neither in its place nor here.
+    // A list has no forward.
     if (found->second->kind == NodeKind::list) {
       fail_model(path, "reuse: \"" + node.target + "\" is a list; name the modules in it");
     }
-    // The target's own nodes may reuse others: the set holds what is being followed, so that a circle ends.
+    // The target's own nodes may reuse others: the set holds the modules being visited, to detect cycles.
     reusing_.insert(node.target);
     const std::int64_t after = flow(*found->second, node.target, width);
     reusing_.erase(node.target);

@@ -1,4 +1,4 @@
-// What makes a model tree runnable: names, widths, references. Shared by the reader and the numbering.
+// Validation of a model tree: names, widths, references. Shared by the parser and the numbering.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ namespace shardscope::plan {
 [[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& shape);
 
 /// Checks names, extents and the flow of widths from input to loss. Throws std::invalid_argument with the
-/// path of the node, the value and what would be right.
+/// path of the node, its value and the valid values.
 void check_model(const ModelSpec& spec);
 
 }  // namespace shardscope::plan

@@ -1,4 +1,4 @@
-// What a forward is for: to be gone back through, or to be measured.
+// Whether a forward is for training or for evaluation.
 #pragma once
 
 #include <cstdint>

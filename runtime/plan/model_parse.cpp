@@ -32,7 +32,7 @@ constexpr std::array kAllKinds = {NodeKind::sequential,
 /// A tree deeper than this is a mistake, and would exhaust the stack.
 constexpr int kMaxDepth = 64;
 constexpr std::int64_t kMaxRepeat = 100'000;
-/// Copies of copies multiply.
+/// Nested "repeat"s multiply.
 constexpr std::int64_t kMaxCopies = std::int64_t{1} << 20;
 
 /// One JSON object read key by key; finish() rejects keys that were never read.
@@ -123,7 +123,7 @@ void parse_children(Reader& reader, NodeSpec& node, int depth) {
   }
 }
 
-/// "returns": parameters that a module hands to what runs around it.
+/// "returns": parameters that a module returns to the modules around it.
 void parse_returns(Reader& reader, NodeSpec& node) {
   const Json& returns = reader.at("returns");
   constexpr const char* kWanted = "an array of parameters of this module, such as [\"weight\"]";
@@ -299,7 +299,7 @@ void parse_loss(Reader& model, ModelSpec& spec) {
 }  // namespace
 
 ModelSpec parse_model_spec(const std::string& json_text) {
-  // The parser takes a zero byte for the end of the text and leaves what follows unread.
+  // The parser takes a zero byte for the end of the text and ignores the rest.
   if (const std::size_t zero = json_text.find('\0'); zero != std::string::npos) {
     throw std::invalid_argument("model: not valid JSON at byte " + std::to_string(zero + 1) +
                                 ": a zero byte; the file is damaged or no text, write it anew");

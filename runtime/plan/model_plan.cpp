@@ -10,7 +10,7 @@
 namespace shardscope::plan {
 namespace {
 
-/// Of a whole model, as in a run's tables: products with bytes per element stay far below 2^63.
+/// Limit of a whole model, as in a run's tables: products with bytes per element stay far below 2^63.
 constexpr std::int64_t kMostElems = std::int64_t{1} << 50;
 
 /// torch's class names, which leaf_module.classes of a configuration matches. Kinds that are never modules
@@ -42,22 +42,22 @@ const char* default_type(NodeKind kind) noexcept {
   return "";
 }
 
-/// Walks the tree in pre-order, as torch's named_modules does, and numbers what it meets.
+/// Numbers modules and parameters in pre-order, as torch's named_modules does.
 class Numbering {
  public:
   explicit Numbering(ModelPlan& plan) : plan_(plan) {}
 
-  /// `trainable`: of the module around.
+  /// `trainable`: the value inherited from the enclosing module.
   void walk(const NodeSpec& node, const std::string& parent_path, ModuleId parent, ModuleId leaf,
             bool trainable) {
-    // A functional node has no id and no path part: its children are children of the module around it.
+    // A functional node has no id and no path component: its children belong to the enclosing module.
     if (!is_module(node)) {
       for (const NodeSpec& child : node.children) walk(child, parent_path, parent, leaf, trainable);
       return;
     }
-    // Inherited downwards until a node says otherwise.
+    // Inherited unless the node sets it.
     trainable = node.trainable.value_or(trainable);
-    // Given before the children are walked: ids are in pre-order, parents below their children.
+    // Assigned before the children are walked: ids are in pre-order, a parent's is below its children's.
     const ModuleId id{static_cast<std::uint32_t>(plan_.modules.size())};
     const std::string path = join_path(parent_path, node.name);
     ModulePlan module;
@@ -67,12 +67,12 @@ class Numbering {
     module.type = node.type.empty() ? default_type(node.kind) : node.type;
     // A list has no forward of its own, and inside a leaf module nothing may fetch (C13).
     module.hooks = node.kind != NodeKind::list && leaf == kNone<ModuleId>;
-    // A leaf inside a leaf is none: the outer one has fetched everything already.
+    // A leaf inside a leaf is ignored: the outer one has fetched everything already.
     module.leaf = node.leaf && module.hooks;
     plan_.modules.push_back(std::move(module));
 
-    // A leaf module fetches everything below it, so its parameters are listed with it.
-    // What is inside a leaf belongs to the outermost one: the first that was met on the way down.
+    // A leaf module fetches everything below it, so its parameters are listed with it. Parameters inside
+    // nested leaves belong to the outermost one.
     const ModuleId inside = leaf == kNone<ModuleId> && node.leaf ? id : leaf;
     add_params(node, path, id, inside, trainable);
     for (const NodeSpec& child : node.children) walk(child, path, id, inside, trainable);
@@ -82,7 +82,7 @@ class Numbering {
 
  private:
   void add_params(const NodeSpec& node, const std::string& path, ModuleId id, ModuleId leaf, bool trainable) {
-    // What a node says of its weight or bias alone goes before what holds for the module.
+    // A setting for the weight or bias alone overrides that of the module.
     const bool weight = node.trainable_weight.value_or(trainable);
     const bool bias = node.trainable_bias.value_or(trainable);
     switch (node.kind) {
@@ -91,7 +91,7 @@ class Numbering {
         if (node.weight_of.empty()) {
           add(path + ".weight", {node.out, node.in}, ParamKind::matrix, id, leaf, weight);
         } else {
-          // A tied weight leaves the bias its own: only the weight is shared.
+          // Only the weight is shared: the bias is the module's own.
           share(path, node, id, leaf);
         }
         if (node.bias) add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
@@ -120,8 +120,7 @@ class Numbering {
     param.trainable = trainable;
     param.id = ParamId{static_cast<std::uint32_t>(plan_.params.size())};
     param.elems = 1;
-    // By division: the product is never made before it is known to fit. Extents are at least 1
-    // (check_model()).
+    // By division, so that the product cannot overflow. Extents are at least 1 (check_model()).
     for (const std::int64_t extent : shape) {
       if (param.elems > (kMostElems - plan_.elems) / extent) {
         throw std::invalid_argument("model: " + name + " of " + shape_text(shape) +
@@ -133,17 +132,17 @@ class Numbering {
     param.shape = std::move(shape);
     param.kind = kind;
     by_name_.emplace(param.name, param.id);
-    // by_name_ knows the owner's name alone; by_path_ is for `returns`, which may name a tied weight by where
-    // it is used.
+    // by_name_ holds the owner's name only; by_path_ is for `returns`, which may name a tied weight by the
+    // path of a user.
     by_path_.emplace(param.name, param.id);
     // Once per parameter, however many modules share it (M1).
     plan_.elems += param.elems;
     plan_.params.push_back(std::move(param));
-    // By the list's end: `param` has moved into it.
+    // `param` has been moved into the list.
     attach(plan_.params.back().id, id, leaf);
   }
 
-  /// After everything below it is numbered.
+  /// Call after everything below the node is numbered.
   void add_returns(const NodeSpec& node, const std::string& path, ModuleId id) {
     for (const std::string& name : node.returns) {
       const auto found = by_path_.find(join_path(path, name));
@@ -153,7 +152,7 @@ class Numbering {
                                     "from here, such as \"weight\" or \"wte.weight\"");
       }
       auto& returns = plan_.modules[raw(id)].returns;
-      // Two names may be of one tied parameter.
+      // Two names may refer to one tied parameter.
       if (std::find(returns.begin(), returns.end(), found->second) == returns.end()) {
         returns.push_back(found->second);
       }
@@ -173,7 +172,7 @@ class Numbering {
     const std::vector<std::int64_t> wanted = node.kind == NodeKind::linear
                                                  ? std::vector<std::int64_t>{node.out, node.in}
                                                  : std::vector<std::int64_t>{node.in, node.out};
-    // Both shapes have the same order of axes, [rows or out, width or in]: the memory is used as it is.
+    // Both shapes have the same order of axes, [rows or out, width or in]: no transpose is needed.
     if (owner.shape != wanted) {
       throw std::invalid_argument("model: " + path + ": weight_of \"" + node.weight_of + "\" has shape " +
                                   shape_text(owner.shape) + ", but this module needs " + shape_text(wanted));
@@ -188,8 +187,8 @@ class Numbering {
       auto& params = plan_.modules[raw(module)].params;
       if (std::find(params.begin(), params.end(), param) == params.end()) params.push_back(param);
     };
-    // In the module that has it, and once more in the leaf module around, which fetches it (C13). `owners`
-    // below lists only those that have it: M1 counts direct parameters.
+    // In its own module, and also in the enclosing leaf module, which fetches it (C13). `owners` below lists
+    // only the former: M1 counts direct parameters.
     append(id);
     if (leaf != kNone<ModuleId> && leaf != id) append(leaf);
     auto& owners = plan_.params[raw(param)].modules;
@@ -198,7 +197,7 @@ class Numbering {
 
   ModelPlan& plan_;
   std::map<std::string, ParamId> by_name_;
-  std::map<std::string, ParamId> by_path_;  ///< by every module that has it: tied ones several times
+  std::map<std::string, ParamId> by_path_;  ///< a tied parameter has one path per module
 };
 
 }  // namespace
@@ -224,19 +223,19 @@ std::int64_t trainable_elems(const ModelPlan& model) noexcept {
 }
 
 ModelPlan build_model_plan(ModelSpec spec) {
-  // First: the numbering takes names and extents for checked.
+  // First: the numbering relies on checked names and extents.
   check_model(spec);
   ModelPlan plan;
   Numbering(plan).walk(spec.root, "", kNone<ModuleId>, kNone<ModuleId>, true);
-  // A model without parameters passes: there is nothing to freeze in it either.
+  // A model without parameters is accepted: nothing in it is frozen.
   if (!plan.params.empty() && trainable_elems(plan) == 0) {
     throw std::invalid_argument(
         "model: every parameter is frozen (\"trainable\": false), so there is nothing to train; leave at "
         "least one trainable");
   }
   plan.spec = std::move(spec);
-  // Of a leaf module `params` has everything below it, so the direct ones are picked by their owners. A tied
-  // weight counts in each module that has it: each of them gathers it.
+  // `params` of a leaf module has everything below it, so direct parameters are selected by their owners. A
+  // tied weight counts in each module that has it: each of them gathers it.
   for (const ModulePlan& module : plan.modules) {
     std::int64_t direct = 0;
     for (const ParamId param : module.params) {

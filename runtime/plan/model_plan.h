@@ -1,5 +1,5 @@
-// Modules and parameters of a model, numbered. Built once from a ModelSpec; everything that ZeRO
-// decides, and everything the dashboard draws, is indexed by these ids.
+// Modules and parameters of a model, numbered. Built once from a ModelSpec; all ZeRO decisions and all views
+// of the window are indexed by these ids.
 #pragma once
 
 #include <cstddef>

@@ -67,8 +67,8 @@ struct GptShape {
 };
 
 // Radford et al. 2019, Table 2, with the head counts of the released checkpoints. The two small ones read
-// bytes, so any text will do. gpt3-*: Brown et al. 2020, Table 2.1 (13B there has the width 5140, which 40
-// heads do not divide: 5120 as in all published copies), with GPT-2's blocks and vocabulary.
+// bytes, so they accept any text. gpt3-*: Brown et al. 2020, Table 2.1 (13B there has the width 5140, which
+// 40 heads do not divide: 5120 as in all published copies), with GPT-2's blocks and vocabulary.
 constexpr std::array kGpts = {
     GptShape{"gpt2", 12, 768, 12, 1024, 50257},        GptShape{"gpt2-medium", 24, 1024, 16, 1024, 50257},
     GptShape{"gpt2-large", 36, 1280, 20, 1024, 50257}, GptShape{"gpt2-xl", 48, 1600, 25, 1024, 50257},
@@ -139,7 +139,7 @@ ModelSpec mlp() {
 
 constexpr std::int64_t kMostLayers = 1 << 16;
 
-/// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257": what is not given is as in "gpt2".
+/// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257": missing keys are as in "gpt2".
 ModelSpec gpt_of_shape(const std::string& name) {
   GptShape shape = kGpts[0];
   shape.name = name;

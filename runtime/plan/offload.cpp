@@ -37,10 +37,10 @@ std::vector<bool> persistent_params(const std::vector<std::int64_t>& param_elems
   persistent.reserve(param_elems.size());
   std::int64_t total = 0;
   for (const std::int64_t elems : param_elems) {
-    // P7. Not total + elems <= threshold: without a bound that is the largest number there is and the sum
-    // would overflow. `total` never passes the threshold, so the difference does not.
+    // P7. Not total + elems <= threshold: an unlimited threshold is the largest int64, and the sum would
+    // overflow. `total` never exceeds the threshold, so the difference does not overflow.
     const bool stays = elems <= model_threshold - total && elems <= param_threshold;
-    // What does not fit is passed over, not the end: a smaller one behind it may still fit.
+    // A parameter that does not fit is skipped: a smaller one after it may still fit.
     if (stays) total += elems;
     persistent.push_back(stays);
   }
@@ -59,10 +59,10 @@ std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig
   std::vector<ShardPlace> places;
   places.reserve(layout.partitions.size());
   for (std::size_t param = 0; param < layout.partitions.size(); ++param) {
-    // With the padding of the last shard: all ranks decide alike.
+    // With the padding of the last shard, so that all ranks decide alike.
     const std::int64_t bytes =
         layout.partitions[param].shard_elems * static_cast<std::int64_t>(element_bytes);
-    // P6, in this order: size is asked first, so a persistent parameter with a large shard is on NVMe as
+    // P6, in this order: size is checked first, so a persistent parameter with a large shard is on NVMe as
     // well.
     if (rests_on_nvme(zero, bytes)) {
       places.push_back(ShardPlace::nvme);
@@ -76,9 +76,9 @@ std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig
 }
 
 std::uint32_t first_offloaded_group(const OffloadOptimizerConfig& offload, std::size_t groups) noexcept {
-  // Behind the last one: no sub-group is the CPU's.
+  // One past the last: the CPU updates no sub-group.
   if (offload.device == OffloadDevice::none) return static_cast<std::uint32_t>(groups);
-  // Truncated (P8): the CPU updates rather one sub-group more. A ratio of 1 gives 0, all of them.
+  // Truncated (P8), so the CPU gets the fractional sub-group. A ratio of 1 gives 0, all of them.
   return static_cast<std::uint32_t>((1 - offload.ratio) * static_cast<double>(groups));
 }
 
@@ -86,7 +86,7 @@ std::int64_t first_offloaded_elem(const OffloadOptimizerConfig& offload,
                                   const std::vector<Range>& sub_groups) noexcept {
   if (sub_groups.empty()) return 0;
   const std::uint32_t first = first_offloaded_group(offload, sub_groups.size());
-  // Sub-groups tile the owned range in order, so what is offloaded is one range, from here to its end.
+  // Sub-groups tile the owned range in order, so the offloaded part is one range, from here to the end.
   return first < sub_groups.size() ? sub_groups[first].begin : sub_groups.back().end;
 }
 
@@ -129,7 +129,7 @@ SwapBuffers plan_swap_buffers(const std::vector<ShardPlace>& places, const Shard
     ++shards;
     buffers.elems = std::max(buffers.elems, layout.partitions[param].shard_elems);
   }
-  // No buffers, and none of the limits below: buffer_size is of shards that are really swapped.
+  // No buffers, and the limits below do not apply: buffer_size concerns shards that are swapped.
   if (shards == 0) return buffers;
   const auto check = [&](const char* key, std::int64_t limit) {
     if (buffers.elems <= limit) return;
@@ -139,8 +139,8 @@ SwapBuffers plan_swap_buffers(const std::vector<ShardPlace>& places, const Shard
   };
   check("buffer_size", offload.buffer_size);
   check("max_in_cpu", offload.max_in_cpu);
-  // max_in_cpu / elems is at least 1: the check above refused a larger shard. What is on NVMe has elements
-  // (P6), so nothing is divided by 0. More buffers than shards would never be used.
+  // max_in_cpu / elems is at least 1: the check above rejected a larger shard. Shards on NVMe are not empty
+  // (P6), so this does not divide by 0. More buffers than shards would never be used.
   const std::int64_t fitting = std::min(offload.buffer_count, offload.max_in_cpu / buffers.elems);
   buffers.count =
       static_cast<std::uint32_t>(std::min<std::int64_t>(fitting, static_cast<std::int64_t>(shards)));

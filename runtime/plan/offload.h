@@ -1,6 +1,5 @@
-// What is offloaded and in which pieces: where each shard is kept, which sub-groups the CPU updates, the
-// tiles that an update streams through host buffers, and the swap buffers of shards on NVMe (docs/zero.md
-// O1-O4, P6, P8).
+// Offload placement: where each shard is kept, which sub-groups the CPU updates, the tiles that an update
+// streams through host buffers, and the swap buffers of shards on NVMe (docs/zero.md O1-O4, P6, P8).
 #pragma once
 
 #include <cstddef>
@@ -17,12 +16,12 @@ namespace shardscope::plan {
 enum class ShardPlace : std::uint8_t { device, host, nvme };
 [[nodiscard]] const char* to_string(ShardPlace place) noexcept;
 
-/// P7: which parameters stay gathered, by ParamId: in parameter order, while the total stays within the
-/// model's threshold.
+/// P7, by ParamId: whether a parameter stays gathered. Parameters are taken in order while the total stays
+/// within the model's threshold.
 [[nodiscard]] std::vector<bool> persistent_params(const std::vector<std::int64_t>& param_elems,
                                                   std::int64_t param_threshold, std::int64_t model_threshold);
 
-/// What is kept on NVMe has whole blocks of direct input and output.
+/// Shards and states on NVMe occupy whole blocks of direct I/O.
 inline constexpr std::int64_t kSwapBlockBytes = 4096;
 /// The smallest shard worth a file, in bytes.
 inline constexpr std::int64_t kMinSwapBytes = std::int64_t{1} << 20;
@@ -44,7 +43,7 @@ inline constexpr std::int64_t kMinSwapBytes = std::int64_t{1} << 20;
 [[nodiscard]] std::int64_t first_offloaded_elem(const OffloadOptimizerConfig& offload,
                                                 const std::vector<Range>& sub_groups) noexcept;
 
-/// A piece of a sub-group that is in host buffers at a time.
+/// A piece of a sub-group that is in host buffers as a whole.
 struct UpdateTile {
   Range range;
   std::uint32_t group = 0;
@@ -59,9 +58,9 @@ struct OptimizerSwap {
   std::int64_t tile_elems = 0;  ///< of one state
   std::uint32_t slots = 1;      ///< tiles in host memory at a time, each with master, momentum, variance
 };
-/// The pool is what DeepSpeed's is: buffer_count buffers of the largest sub-group. One slot without
-/// pipelining; with it two, so that the read of the next tile and the write of the last one run beside the
-/// update. Tiles shrink where DeepSpeed would run out of buffers.
+/// The pool has DeepSpeed's size: buffer_count buffers of the largest sub-group. One slot without pipelining;
+/// with it two, so that the read of the next tile and the write of the last one overlap the update. Tiles
+/// shrink where DeepSpeed would run out of buffers.
 [[nodiscard]] OptimizerSwap plan_optimizer_swap(const OffloadOptimizerConfig& offload,
                                                 const std::vector<Range>& sub_groups,
                                                 std::uint32_t first_group) noexcept;

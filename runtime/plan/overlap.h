@@ -1,19 +1,18 @@
-// What `overlap_comm` changes: this page is the only statement of it.
+// What `overlap_comm` changes: the one place where this is stated.
 //
 // [Note: overlap_comm]
-// With it, communication runs beside computation. Without it, the same collectives carry the same elements,
-// and the compute stream waits:
-// - reductions (all stages): for each bucket as soon as it is issued. With it, before a third is issued, for
-//   the oldest of two ([Note: gradients in flight] in runtime/engine/gradients.h).
+// With it, communication overlaps computation. Without it, the same collectives carry the same elements, and
+// the compute stream waits:
+// - reductions (all stages): for each bucket as soon as it is issued. With it, for the older of two buckets
+//   before a third is issued ([Note: gradients in flight] in runtime/engine/gradients.h).
 // - when gradients join their buckets (stages 0 and 1): at the end of the last backward of a window, in the
 //   order of parameters. With it, in that backward, in the order in which they become complete (S15).
-// - prefetches (stage 3): for each as soon as it is issued, so that no kernel runs beside it. With it, at the
+// - prefetches (stage 3): for each as soon as it is issued, so that no kernel overlaps it. With it, at the
 //   module that uses it.
 // - a bucket's buffer (S8, S9): always 0; with it and contiguous_gradients 0 and 1 in turn. Numbers, unless
 //   compat.gradient_buffers makes them memory, and the compute stream then waits for all buckets but one.
-// What is gathered, prefetched and released does not depend on it. Neither does any bit of a result: in
-// stages 0 and 1 a bucket may hold other gradients, but sums are taken in the order of ranks, element by
-// element.
+// Gathers, prefetches and releases do not depend on it, and results are bitwise equal: in stages 0 and 1 a
+// bucket may hold other gradients, but sums are taken in the order of ranks, element by element.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ enum class Overlap : std::uint8_t { off, on };
   return overlap_comm ? Overlap::on : Overlap::off;
 }
 
-/// When the compute stream waits for a collective that nothing uses yet: a prefetch or a reduction.
+/// When the compute stream waits for a collective whose result is not needed yet: a prefetch or a reduction.
 enum class WaitFor : std::uint8_t { at_use, at_once };
 [[nodiscard]] constexpr WaitFor wait_of(Overlap overlap) noexcept {
   return overlap == Overlap::on ? WaitFor::at_use : WaitFor::at_once;
@@ -37,7 +36,7 @@ enum class WaitFor : std::uint8_t { at_use, at_once };
 [[nodiscard]] constexpr bool joins_at_end(std::uint32_t stage, bool overlap_comm) noexcept {
   return stage < 2 && !overlap_comm;
 }
-/// Bucket buffers that take turns (S8, S9).
+/// Number of bucket buffers used alternately (S8, S9).
 [[nodiscard]] constexpr std::uint32_t bucket_buffers(bool overlap_comm, bool contiguous_gradients) noexcept {
   return overlap_comm && contiguous_gradients ? 2 : 1;
 }

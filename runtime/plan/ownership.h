@@ -1,10 +1,10 @@
-// Which elements of which parameter each rank updates, and which of the frozen ones it holds, for every
-// stage: what the optimizer, the initialisation, loading, saving and the tables of a run share.
+// Which elements of each parameter a rank updates, and which frozen elements it stores, for every stage.
+// Shared by the optimizer, initialisation, loading, saving and the tables of a run.
 //
 // [Note: frozen parameters]
-// A parameter that is not trained has no gradient and no optimizer state, so it is in no rank's owned range:
-// its elements are numbered from owned_elems() on, behind it. Stages 0 to 2 hold it whole on every rank, in
-// the storage type, and never communicate it; stage 3 shards it as the others.
+// A frozen parameter has no gradient and no optimizer state, so it is in no rank's owned range: its elements
+// are numbered from owned_elems() on. Stages 0 to 2 store it whole on every rank, in the storage type, and
+// never communicate it; stage 3 shards it like the others.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Ownership {
   [[nodiscard]] std::int64_t owned_elems() const noexcept { return owned_elems_; }
   /// Elements of frozen parameters that one rank stores, with the padding of stage 3.
   [[nodiscard]] std::int64_t frozen_elems() const noexcept { return frozen_elems_; }
-  /// A slice that starts there is a frozen parameter's.
+  /// Whether a slice that starts at `owned_offset` belongs to a frozen parameter.
   [[nodiscard]] bool frozen_at(std::int64_t owned_offset) const noexcept {
     return owned_offset >= owned_elems_;
   }

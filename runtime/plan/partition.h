@@ -29,22 +29,22 @@ struct ParamPartition {
 };
 [[nodiscard]] ParamPartition partition_param(std::int64_t elems, std::uint32_t world);
 
-/// A piece of one parameter inside what one rank owns of the flat buffer.
+/// A piece of one parameter inside the part of the flat buffer that one rank owns.
 struct FlatSlice {
   ParamId param{};
   std::uint32_t rank = 0;
   std::int64_t param_offset = 0;  ///< first element within the parameter
-  std::int64_t shard_offset = 0;  ///< first element within what the rank owns, its pieces in a row
+  std::int64_t shard_offset = 0;  ///< first element within the rank's owned range
   std::int64_t elems = 0;
 };
 
-/// A stretch of the flat buffer that is cut into one sub-partition of equal length for each rank: a parameter
+/// An interval of the flat buffer, divided into one sub-partition of equal length per rank: a parameter
 /// group, or in the first layout of stage 1 (S1) a communication.
 struct FlatInterval {
-  Range owned;              ///< of a rank's owned range: its sub-partition
+  Range owned;              ///< its sub-partition, within a rank's owned range
   std::uint32_t group = 0;  ///< parameter group
   std::int64_t real_elems =
-      0;  ///< of all its sub-partitions together, from the first on; the rest is padding
+      0;  ///< of all its sub-partitions together, from the first on; the remainder is padding
 };
 
 /// Stages 1 and 2: the trainable parameters of a parameter group concatenated and padded to a multiple of
@@ -64,7 +64,7 @@ struct FlatLayout {
   [[nodiscard]] std::int64_t elems_of(ParamId param) const { return param_elems.at(raw(param)); }
   /// Elements of this rank's sub-partitions that are padding (S5).
   [[nodiscard]] std::int64_t padding_of(std::uint32_t rank) const noexcept;
-  /// First element within the flat buffer of what this rank owns of an interval.
+  /// First element within the flat buffer of this rank's sub-partition of an interval.
   [[nodiscard]] std::int64_t sub_partition_begin(std::size_t interval, std::uint32_t rank) const noexcept {
     const Range& owned = intervals[interval].owned;
     return owned.begin * static_cast<std::int64_t>(world) + owned.size() * static_cast<std::int64_t>(rank);
@@ -72,7 +72,7 @@ struct FlatLayout {
   /// First element within the flat buffer of elements [owned) of this rank's owned range, which lie in one
   /// interval.
   [[nodiscard]] std::int64_t flat_begin(Range owned, std::uint32_t rank) const noexcept;
-  /// What a rank owns of one parameter group lies in several places of the flat buffer (S1).
+  /// Whether a rank owns several separate ranges of one parameter group in the flat buffer (S1).
   [[nodiscard]] bool groups_in_pieces() const noexcept;
 };
 /// The flat buffer is padded to a multiple of this many elements per rank (S2: every partition starts at
@@ -81,14 +81,13 @@ inline constexpr std::int64_t kFlatAlignment = 2;
 enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
 [[nodiscard]] FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world,
                                           GradientOrder order = GradientOrder::parameter_order);
-/// The same from bare sizes and parameter groups, by ParamId: what the layout depends on. Without groups:
-/// one.
+/// The same from sizes and parameter groups, by ParamId. Without groups: one group.
 [[nodiscard]] FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
                                           GradientOrder order = GradientOrder::parameter_order,
                                           const std::vector<std::uint32_t>& groups = {});
 
 /// Elements of one communication of the first ZeRO-1 (S1, best_max_elems_per_comm of DeepSpeed 0.5): `limit`,
-/// or more where one communication fewer needs less padding.
+/// or more if one communication fewer needs less padding.
 [[nodiscard]] std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::uint32_t world);
 /// The layout of the first ZeRO-1 (S1): communications of about `max_elems_per_comm`
 /// elements, each cut into one sub-partition per rank. Throws std::invalid_argument when `max_elems_per_comm`

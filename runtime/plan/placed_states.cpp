@@ -19,7 +19,7 @@ constexpr std::int64_t kFp32Bytes = sizeof(float);
 
 std::size_t index(StatePool pool) { return static_cast<std::size_t>(pool); }
 
-/// Places what is the same in all stages that shard optimizer states.
+/// Computes the bytes of model states in each pool.
 class Placing {
  public:
   Placing(const ZeroConfig& zero, const StateInput& input)
@@ -39,7 +39,7 @@ class Placing {
 
   void flat() {
     std::int64_t frozen = 0;
-    // Frozen weights are in no layout; below stage 3 every rank has them whole.
+    // Frozen weights are in no layout; below stage 3 every rank stores them whole.
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
       if (!input_.trainable[i]) frozen += input_.param_elems[i];
     }
@@ -50,19 +50,19 @@ class Placing {
     device.param_owned = layout.shard_elems * input_.bytes.param;
     device.param_rest = (layout.flat_elems - layout.shard_elems) * input_.bytes.param;
     device.frozen = frozen * input_.bytes.param;
-    // S1: the flat buffer has the owned parameters in pieces, the optimizer wants them in a row.
+    // S1: the flat buffer has the owned parameters in pieces; the optimizer needs a contiguous copy.
     if (layout.groups_in_pieces()) placed_.pieces = device.param_owned;
     optimizer({{0, layout.shard_elems}});  // all of it in one place, groups or not
-    // After optimizer(), which wrote the owned gradients only: stages 0 and 1 keep them whole, and what is
-    // copied to the host does not leave.
+    // After optimizer(), which set the owned gradients only: stages 0 and 1 keep them whole on the device,
+    // also when the owned part is copied to the host.
     if (zero_.stage < 2) device.gradient = layout.flat_elems * input_.bytes.gradient;
   }
 
   void stage3() {
     const std::uint32_t ranks = shard_world(zero_, input_.world);
     const std::int64_t element = input_.bytes.param;
-    // The engine's planners with the engine's arguments: another alignment or persistence would place other
-    // bytes.
+    // The engine's planners with the engine's arguments: another alignment or persistence would change the
+    // result.
     const ShardLayout layout =
         make_shard_layout(input_.param_elems, input_.trainable, ranks,
                           std::max<std::int64_t>(kShardAlignmentBytes / element, 1), input_.groups);
@@ -81,12 +81,12 @@ class Placing {
                              : places[i] == ShardPlace::host ? host
                                                              : StatePool::device;
       const bool on_nvme = pool == StatePool::nvme;
-      // In memory the shards of a pool are one buffer with aligned places; on NVMe each has whole blocks,
-      // which nvme_blocks counts apart.
+      // In memory the shards of a pool are one buffer with aligned offsets; on NVMe each has whole blocks,
+      // counted in nvme_blocks.
       in(pool).param_owned += on_nvme ? bytes : round_up(bytes, kShardAlignmentBytes);
       if (on_nvme) placed_.nvme_blocks += round_up(bytes, kSwapBlockBytes);
       if (!input_.trainable[i]) count_int8(i, quantized[i], bytes, shard, pool);
-      // Shares are of real elements: the expressions that they go with know no padding.
+      // Shares count real elements: the expressions they are used in have no padding.
       const auto elems = static_cast<double>(input_.param_elems[i]);
       (input_.trainable[i] ? placed_.param_share : placed_.frozen_share)[index(pool)] += elems;
       sums[input_.trainable[i] ? 0 : 1] += elems;
@@ -99,8 +99,8 @@ class Placing {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
     const std::vector<bool> copies =
         quantized_copies(input_.param_elems, input_.trainable, zero_, ranks, element);
-    // Every parameter, also those that persist: a copy is made at a release, so one that is never released
-    // has none. app/analysis/memory.cpp takes that off where it compares this with what was held.
+    // Every parameter, also persistent ones, which have no copy if they are never released:
+    // app/analysis/memory.cpp subtracts these where it compares with measured memory.
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
       const std::int64_t copied = secondary_elems(input_.param_elems[i], ranks, group);
       const std::int64_t bytes =
@@ -111,9 +111,8 @@ class Placing {
     }
   }
 
-  /// What `elems` elements that may be int8 take beside the byte of each that the expression counts.
-  // Beside the byte: for an int8 shard that is its scales, for one that kept its type the rest of each
-  // element.
+  /// Counts the bytes of `elems` elements, possibly int8, beyond the one byte per element in the expression.
+  // For an int8 shard these are its scales, for others the remaining bytes of each element.
   void count_int8(std::size_t param, bool quantized, std::int64_t bytes, std::int64_t elems, StatePool pool) {
     const bool copies = zero_.quantized_weights && zero_.compat.hpz_quantized_copies;
     if (!(input_.trainable[param] ? copies : zero_.quantized_nontrainable_weights)) return;
@@ -129,13 +128,13 @@ class Placing {
     const std::int64_t moved = owned - kept;
     if (owned > 0) placed_.offloaded_share = static_cast<double>(moved) / static_cast<double>(owned);
     ModelStates& device = in(StatePool::device);
-    // Beside parameters that are kept elsewhere the device has fp32 weights of its own.
+    // If parameters are offloaded, the device has its own fp32 weights.
     device.master = kept * (where_.params == StatePool::device ? input_.bytes.master : kFp32Bytes);
     device.momentum = kept * input_.bytes.momentum;
     device.variance = kept * input_.bytes.variance;
     device.gradient = kept * input_.bytes.gradient;
     if (moved == 0) return;
-    // Assigned, not added: where something has moved, neither of the two pools is the device's.
+    // Assigned, not added: if something is offloaded, neither of the two pools is the device's.
     in(where_.gradients).gradient = moved * input_.bytes.gradient;
     ModelStates& states = in(where_.optimizer);
     states.master = moved * kFp32Bytes;

@@ -19,7 +19,7 @@ struct QuantGroups {
 
 /// qwZ (int8): the groups of one rank's shard. DeepSpeed's rule where it finds groups (CUDAQuantizer: from
 /// ceil(elems / 8000) up, the first that divides into groups of a multiple of 8, below 16000 elements each);
-/// where DeepSpeed refuses the size, groups of at most 8000 with a short last one.
+/// where DeepSpeed rejects the size, groups of at most 8000 with a short last one.
 [[nodiscard]] QuantGroups weight_groups(std::int64_t shard_elems);
 /// Whether the gathers of a parameter over `ranks` are quantized: not those of persistent parameters, which
 /// are gathered once a step, and not among one rank.
@@ -28,8 +28,8 @@ enum class Persistence : std::uint8_t { released, persistent };
                                     Persistence persistence) noexcept;
 
 /// zero_quantized_nontrainable_weights (C11a), of a frozen parameter: whether its shard, `shard_bytes` in the
-/// storage type, is stored as int8 with its scales (weight_groups) and travels as it is stored. Not that of a
-/// persistent parameter, which is small and gathered once in a run, nor one on NVMe, as in DeepSpeed.
+/// storage type, is stored and communicated as int8 with its scales (weight_groups). As in DeepSpeed not for
+/// a persistent parameter, which is small and gathered once in a run, nor for a shard on NVMe.
 [[nodiscard]] bool stored_quantized(const ZeroConfig& zero, Persistence persistence,
                                     std::int64_t shard_bytes) noexcept;
 /// By ParamId; all false where the key is off. `elems` of the whole parameters, `ranks` that share them.
@@ -37,16 +37,16 @@ enum class Persistence : std::uint8_t { released, persistent };
                                                  const std::vector<bool>& trainable, const ZeroConfig& zero,
                                                  std::uint32_t ranks, std::int64_t element_bytes);
 
-/// By ParamId, hpZ: whose secondary copies are int8: those of shards that are, and with the switch
+/// hpZ, by ParamId: whether the secondary copy is int8: where the shard is, and with the switch
 /// hpz_quantized_copies those of trained parameters that zero_quantized_weights rounds, in the groups of
-/// their shards, so that in 16 bits a copy is what was gathered. Arguments as above.
+/// their shards, so that a copy has the gathered values in 16 bits. Arguments as above.
 [[nodiscard]] std::vector<bool> quantized_copies(const std::vector<std::int64_t>& elems,
                                                  const std::vector<bool>& trainable, const ZeroConfig& zero,
                                                  std::uint32_t ranks, std::int64_t element_bytes);
 
-/// A shard stored as int8, or several that follow each other in the parameter: one block of bytes, the
-/// values [elems()] first, then the fp32 scales [scales()] at the next multiple of 16 bytes. Each shard has
-/// its own groups, the last of which may be short.
+/// A shard stored as int8, or several adjacent ones of a parameter, as one block of bytes: the values
+/// [elems()] first, then the fp32 scales [scales()] at the next multiple of 16 bytes. Each shard has its own
+/// groups, the last of which may be short.
 struct PackedShard {
   QuantGroups groups;  ///< of one shard
   std::int64_t shards = 1;
@@ -61,7 +61,7 @@ struct PackedShard {
   return {weight_groups(shard_elems), shards};
 }
 
-/// The way of one gradient to its owners.
+/// How one gradient is reduced to its owners.
 enum class GradientPath : std::uint8_t {
   reduce_scatter,
   quantized,  ///< qgZ: int4 inside the node, reduced, int4 across nodes
@@ -74,8 +74,8 @@ enum class GradientPath : std::uint8_t {
 /// so that no group is cut by the exchange. The same groups serve both hops.
 [[nodiscard]] QuantGroups gradient_groups(const std::vector<std::int64_t>& shape, std::uint32_t world);
 
-/// The owners' slices of a gradient in the order in which the first hop sends them: place p holds the slice
-/// of rank order[p]; all slices for one rank of the node follow each other (ZeRO++: swizzle).
+/// The owners' slices of a gradient in the order in which the first hop sends them: position p holds the
+/// slice of rank order[p]; all slices for one rank of the node are contiguous (ZeRO++: swizzle).
 [[nodiscard]] std::vector<std::uint32_t> swizzle(const Topology& topology);
 
 }  // namespace shardscope::plan

@@ -1,4 +1,4 @@
-// How often a module that returned parameters is fetched in backward, as DeepSpeed's hooks do it.
+// How often DeepSpeed's hooks fetch a module in backward that returned parameters.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace shardscope::plan {
 
-/// DeepSpeed hangs its pre-backward hook on every tensor that a forward returns
+/// DeepSpeed attaches its pre-backward hook to every tensor that a forward returns
 /// (PreBackwardFunctionForModule), so a module is fetched once more for each parameter it returned (P11) that
-/// a gradient comes back to: one that is trained and was read by what ran around the module. These fetches
-/// come just before the module's own. Compat::shardscope needs one fetch only. Call entered() and left() for
-/// every forward in its order, a recomputation's too; backward visits them in reverse.
+/// receives a gradient: one that is trained and was read by a module around it. These fetches precede the
+/// module's own. Compat::shardscope needs one fetch only. Call entered() and left() for every forward in its
+/// order, a recomputation's too; backward visits them in reverse.
 ///
-/// The forward of a checkpointed module runs without a graph: what modules inside it returned then has no
-/// hooks, those of its recomputation have. What the checkpointed module itself returned crossed to the
-/// outside, and PyTorch hands the recomputation a gradient of every trained one, zeros where it was not read.
+/// The forward of a checkpointed module runs without a graph: parameters returned by modules inside it have
+/// no hooks then, but have them in its recomputation. For parameters returned by the checkpointed module
+/// itself PyTorch passes a gradient of every trained one to the recomputation, zeros where it was not read.
 /// Pure; one per rank. `model` outlives it.
 class ReturnedValues {
  public:
@@ -44,7 +44,7 @@ class ReturnedValues {
   void entered() {
     if (counts_) begun_.push_back(visits_.size());
   }
-  /// The forward of `module`, the innermost one, is through.
+  /// The forward of `module`, the innermost one, ends.
   void left(ModuleId module) {
     if (!counts_ || begun_.empty()) return;
     Visit visit{next_serial_++, module, begun_.back(), {}};
@@ -56,7 +56,7 @@ class ReturnedValues {
     }
     visits_.push_back(std::move(visit));
   }
-  /// The forward of `module`, which was checkpointed, is about to run again.
+  /// The forward of the checkpointed `module` is about to run again.
   void recomputes(ModuleId module) {
     if (!counts_) return;
     begun_.clear();
@@ -66,7 +66,7 @@ class ReturnedValues {
     const auto inside = static_cast<std::ptrdiff_t>(visit->first_inside);
     visits_.erase(visits_.begin() + inside, visits_.end());
   }
-  /// A functional layer uses `param`: what was returned last, if anything was.
+  /// A functional layer reads `param`: counts to the visit that returned it last, if any.
   void read(ParamId param) {
     const auto found = latest_.find(param);
     if (found == latest_.end() || !model_.params[raw(param)].trainable) return;
@@ -74,7 +74,8 @@ class ReturnedValues {
                                     [&](const Visit& one) { return one.serial == found->second; });
     if (visit != visits_.rend()) visit->read.insert(param);
   }
-  /// Pre-backward of the last visit of `module` that is not yet gone back through: fetches beside its own.
+  /// Pre-backward of the latest visit of `module` without a backward so far: returns the fetches in addition
+  /// to its own.
   [[nodiscard]] std::size_t further_fetches(ModuleId module) {
     if (!counts_) return 0;
     const auto visit = last_of(module);
@@ -88,8 +89,8 @@ class ReturnedValues {
   struct Visit {
     std::uint64_t serial;
     ModuleId module;
-    std::size_t first_inside;  ///< of `visits_`: the first of the modules that ran inside it
-    std::set<ParamId> read;    ///< of what it returned: those that a gradient comes back to
+    std::size_t first_inside;  ///< index in `visits_` of the first module that ran inside it
+    std::set<ParamId> read;    ///< returned parameters that receive a gradient
   };
 
   [[nodiscard]] std::vector<Visit>::iterator last_of(ModuleId module) {
@@ -101,8 +102,8 @@ class ReturnedValues {
   const ModelPlan& model_;
   bool counts_;
   std::uint64_t next_serial_ = 0;
-  std::vector<Visit> visits_;       ///< forwards that backward has not come to, in order of their end
-  std::vector<std::size_t> begun_;  ///< of the forwards that are running: how many had ended
+  std::vector<Visit> visits_;                ///< forwards whose backward has not begun, in order of their end
+  std::vector<std::size_t> begun_;           ///< for each running forward: size of `visits_` at its begin
   std::map<ParamId, std::uint64_t> latest_;  ///< the visit that returned it last
   bool recomputes_ = false;                  ///< a checkpointed module runs again
 };

@@ -1,4 +1,4 @@
-// The interface over State, and the states of the trace between iterations:
+// The public interface of State, and the modes of the trace between iterations:
 //   invalid -> record -> complete, and back to invalid where an iteration differs from the trace
 //   (scheduler_trace.cpp); for training and evaluation each on its own.
 #include "runtime/plan/scheduler.h"
@@ -11,7 +11,8 @@
 namespace shardscope::plan {
 
 FetchScheduler::FetchScheduler(const ModelPlan& model, std::uint32_t world, SchedulerConfig config)
-    // Every rank builds the same state from the same model and configuration; from then on the calls decide.
+    // Every rank builds the same state from the same model and configuration; later decisions depend on calls
+    // only.
     : state_(std::make_unique<State>(model, std::move(config))) {
   if (world == 0) throw std::invalid_argument("scheduler: world is 0; it must be at least 1");
 }
@@ -20,15 +21,15 @@ FetchScheduler::~FetchScheduler() = default;
 
 TraceMode FetchScheduler::begin_iteration(ModelMode mode) {
   State& s = *state_;
-  // Before the mode changes: what is still registered was prefetched in the iteration that ends here.
+  // Before the mode changes: parameters still registered were prefetched in the iteration that ends here.
   s.drained = s.drain();
   s.model_mode = mode;
   s.coordinator = &s.coordinators[s.coordinator_of(mode)];
   Trace& trace = s.coordinator->trace;
   switch (s.coordinator->mode) {
     case TraceMode::record:
-      // An iteration was recorded to its end: its order holds from now on, with the parameters that modules
-      // have now.
+      // An iteration was recorded to its end: its order is followed from now on, with the modules' current
+      // parameters.
       trace.freeze(s.module_params, s.elems);
       s.coordinator->mode = TraceMode::complete;
       break;
@@ -42,11 +43,10 @@ TraceMode FetchScheduler::begin_iteration(ModelMode mode) {
   }
   // Empty while recording: then nothing is prefetched.
   s.queue.assign(trace.params().begin(), trace.params().end());
-  // Steps count from 0 again: those of the last iteration would say that parameters are covered which are
-  // not.
+  // Steps restart at 0: those of the last iteration would mark parameters as covered that are not.
   for (State::Param& param : s.params) param.fetched_for = kNeverFetched;
   s.step = 0;
-  // Ours goes on: what was kept over the end of an iteration is live.
+  // Our counter continues: parameters kept over the end of an iteration are live.
   if (s.compat.counter_restarts()) s.available = 0;
   return s.coordinator->mode;
 }
@@ -71,7 +71,7 @@ ReleasePlan FetchScheduler::release_recomputed(ModuleId module) {
   return state_->release(module, State::Visit::recompute);
 }
 
-/// The map is ordered by id, and ids are given in the order of issue.
+/// The map is ordered by id, which is the order of issue.
 std::vector<GatherId> FetchScheduler::in_flight_gathers() const {
   std::vector<GatherId> ids;
   for (const auto& [id, pending] : state_->gathers) {
@@ -98,7 +98,7 @@ const std::vector<ParamId>& FetchScheduler::params_of(ModuleId module) const noe
 std::int64_t FetchScheduler::trace_step() const noexcept { return state_->step; }
 
 const std::vector<ModuleId>& FetchScheduler::trace() const noexcept {
-  // While a trace is recorded it is not yet an order that will be followed.
+  // A trace still being recorded is not followed yet.
   static const std::vector<ModuleId> kEmpty;
   return mode() == TraceMode::complete ? state_->coordinator->trace.modules() : kEmpty;
 }

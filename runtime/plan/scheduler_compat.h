@@ -1,19 +1,18 @@
-// Where DeepSpeed 0.19's stage-3 coordinator and hooks decide otherwise than we do, one question for each
-// place. Decisions ask these instead of looking at Compat, so that each difference has a name and is listed
-// once.
+// Differences between DeepSpeed 0.19's stage-3 coordinator and hooks and ours, one predicate each. Code uses
+// these instead of comparing Compat, so that each difference has a name and is listed once.
 #pragma once
 
 #include "runtime/plan/compat.h"
 
 namespace shardscope::plan {
 
-/// Answers are those of DeepSpeed under Compat::deepspeed and Compat::notes, ours under Compat::shardscope.
+/// True: DeepSpeed's behaviour (Compat::deepspeed and, unless noted, Compat::notes). False: ours.
 class SchedulerCompat {
  public:
   explicit constexpr SchedulerCompat(Compat compat) noexcept : compat_(compat) {}
 
   // The counter of live elements (C9).
-  /// Persistent parameters are counted. Ours counts what max_live_elems can bound.
+  /// Persistent parameters are counted. Ours counts only those that max_live_elems can bound.
   [[nodiscard]] constexpr bool counts_persistent() const noexcept { return deepspeed(); }
   /// The counter starts at 0 in each iteration, whatever is live.
   [[nodiscard]] constexpr bool counter_restarts() const noexcept { return deepspeed(); }
@@ -29,47 +28,47 @@ class SchedulerCompat {
   [[nodiscard]] constexpr bool remembers_releases() const noexcept { return deepspeed(); }
   /// Parameters are kept for reuse, and returned ones kept, although more than max_live_elems are live.
   [[nodiscard]] constexpr bool keeps_beyond_live_limit() const noexcept { return deepspeed(); }
-  /// With leaf modules the reuse distance is measured as DeepSpeed walks the trace, and in no other way.
+  /// With leaf modules the reuse distance is measured only by DeepSpeed's walk of the trace.
   [[nodiscard]] constexpr bool only_walks_for_reuse() const noexcept { return deepspeed(); }
   /// Persistent parameters stay only while a trace is followed. Ours stay from their first use on.
   [[nodiscard]] constexpr bool keeps_persistent_only_when_tracing_is_complete() const noexcept {
     return deepspeed();
   }
-  /// Giving up what is in flight releases persistent parameters too.
+  /// Draining in-flight gathers releases persistent parameters too.
   [[nodiscard]] constexpr bool drains_persistent() const noexcept { return deepspeed(); }
 
   // The optimizer step.
   /// Persistent parameters are partitioned before every step. Ours stay if their values do not change.
   [[nodiscard]] constexpr bool partitions_persistent_at_update() const noexcept { return deepspeed(); }
-  /// After it each of them is gathered by a collective of its own.
+  /// After the step each persistent parameter is gathered by its own collective.
   [[nodiscard]] constexpr bool gathers_persistent_one_by_one() const noexcept { return deepspeed(); }
-  /// They are gathered again after a step that was not skipped or a checkpoint only.
+  /// They are gathered again only after a step that was not skipped or after a checkpoint.
   [[nodiscard]] constexpr bool gathers_persistent_only_after_updates() const noexcept { return deepspeed(); }
 
   // Recomputed forwards (activation checkpointing).
   /// A recomputation is a forward like any other. Ours counts as the beginning of the module's backward.
   [[nodiscard]] constexpr bool recomputes_as_forward() const noexcept { return deepspeed(); }
-  /// Frozen parameters of a recomputation belong to the module whose backward began last, too.
+  /// Frozen parameters of a recomputation also belong to the module whose backward began last.
   [[nodiscard]] constexpr bool gives_recomputed_frozen_to_backward() const noexcept { return deepspeed(); }
 
   // External and returned parameters (C5, P10, P11).
-  /// An external parameter is learnt of only when it is missing.
+  /// An external parameter is registered only if it is not available when it is read.
   [[nodiscard]] constexpr bool registers_missing_only() const noexcept { return deepspeed(); }
-  /// A module that reads or is given an external parameter does not hold it against release until its own.
+  /// A module that reads or receives an external parameter does not keep it until its own release.
   [[nodiscard]] constexpr bool external_users_do_not_hold() const noexcept { return deepspeed(); }
   /// The root counts as running at every return, in a recomputation too.
   [[nodiscard]] constexpr bool root_always_runs() const noexcept { return deepspeed(); }
-  /// Only a module that has the parameter as external holds it, not one that has it as its own.
+  /// Only a module that has the parameter as external keeps it, not one that owns it.
   [[nodiscard]] constexpr bool only_external_holds() const noexcept { return deepspeed(); }
-  /// A parameter that was returned once is kept as returned for good.
+  /// A parameter that was returned once counts as returned for good.
   [[nodiscard]] constexpr bool returned_for_good() const noexcept { return deepspeed(); }
 
   // Shards on NVMe and their host buffers (C8, C12).
   /// A gathered shard keeps its buffer until the parameter is released. Ours is free once it is copied.
   [[nodiscard]] constexpr bool gathered_shards_keep_buffers() const noexcept { return deepspeed(); }
-  /// Reading ahead may take every buffer. Ours leaves one for a gather that misses.
+  /// Reading ahead may use every buffer. Ours reserves one for a gather whose shard was not read ahead.
   [[nodiscard]] constexpr bool reads_ahead_into_last_buffer() const noexcept { return deepspeed(); }
-  /// Shards of parameters that are gathered or under way are read ahead too.
+  /// Shards of parameters that are gathered or in flight are read ahead too.
   [[nodiscard]] constexpr bool reads_ahead_what_is_gathered() const noexcept { return deepspeed(); }
 
   // Hooks (PO, P11).
@@ -79,13 +78,13 @@ class SchedulerCompat {
   [[nodiscard]] constexpr bool fetches_for_returned_values() const noexcept { return deepspeed(); }
 
   // The trace (C7, C17).
-  /// One coordinator for training and evaluation, hence one trace: DeepSpeed 0.19. What is described has one
+  /// One coordinator for training and evaluation, hence one trace: DeepSpeed 0.19. The documents describe one
   /// for each, as ours.
   [[nodiscard]] constexpr bool evaluates_by_trace_of_training() const noexcept {
     return compat_ == Compat::deepspeed;
   }
-  /// The run ends where a module of the trace has other parameters than were recorded. compat notes, as the
-  /// default, records anew.
+  /// The run ends if a module of the trace has other parameters than recorded. Compat::notes, as the default,
+  /// records again.
   [[nodiscard]] constexpr bool ends_run_on_other_params() const noexcept {
     return compat_ == Compat::deepspeed;
   }

@@ -4,8 +4,8 @@ namespace shardscope::plan {
 
 SchedulerConfig make_scheduler_config(const ZeroConfig& zero) noexcept {
   SchedulerConfig config;
-  // With allgather_sequential a bucket of one element: each prefetch takes one parameter, since a bucket may
-  // be passed by the parameter that fills it.
+  // With allgather_sequential a bucket of one element: each prefetch takes one parameter, since the last
+  // parameter may exceed the bucket.
   config.prefetch_bucket_elems = zero.allgather_sequential ? 1 : zero.prefetch_bucket_size;
   config.max_live_elems = zero.max_live_parameters;
   config.max_reuse_distance_elems = zero.max_reuse_distance;

@@ -1,5 +1,5 @@
-// What a module lacks is gathered and waited for, before it runs, where it reads a parameter of another
-// module and where it returns one. What is issued here is one coalesced gather.
+// Gathers and waits for missing parameters: before a module runs, where it reads a parameter of another
+// module, and where it returns one. Each fetch issues one coalesced gather.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -18,15 +18,16 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
         "): the model is in evaluation mode, which has no backward; run the forward in training mode");
   }
   FetchPlan plan;
-  // First, since an invalidation drains gathers and so changes what is missing.
+  // First, since an invalidation drains gathers and so changes which parameters are missing.
   plan.invalidated = check_trace(module);
   // After check_trace(), which may have made the mode invalid: an iteration that broke its trace is not
   // recorded.
   if (coordinator->mode == TraceMode::record) coordinator->trace.record(module);
-  // To DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward to come.
+  // For DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward that
+  // follows.
   const bool begins_backward =
       visit == Visit::backward || (visit == Visit::recompute && !compat.recomputes_as_forward());
-  // Once for each module; taken off by its release, or by release_leftovers() where no post-backward comes.
+  // Once per module; removed by its release, or by release_leftovers() if it has no post-backward.
   if (begins_backward && !contains_id(active_backward, module)) active_backward.push_back(module);
 
   // One coalesced gather for all that is missing; parameters in flight already are only waited for.
@@ -35,25 +36,24 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   give_back_persistent(plan.gather);
   for (const ParamId id : wanted) {
     Param& param = at(id);
-    // Before the waits and before anything is released: `active` is what keeps another module's release from
-    // freeing it.
+    // Before the waits and before any release: `active` keeps another module's release from freeing it.
     if (!contains_id(param.active, module)) param.active.push_back(module);
     if (visit == Visit::recompute && compat.gives_recomputed_frozen_to_backward() && !param.trainable &&
         !active_backward.empty()) {
-      // The innermost backward under way, as in DeepSpeed: the parameter is held for its release too.
+      // The innermost module in backward, as in DeepSpeed: its release frees the parameter too.
       const ModuleId owner = active_backward.back();
       if (!contains_id(recomputed[owner], id)) recomputed[owner].push_back(id);
       if (!contains_id(param.active, owner)) param.active.push_back(owner);
     }
     if (wait(id, plan.wait_for, plan.completed)) plan.wait.push_back(id);
   }
-  // A wait completes a whole gather, so parameters of other modules are among them.
+  // A wait completes a whole gather, which may include parameters of other modules.
   std::sort(plan.completed.begin(), plan.completed.end());
 
   plan.stop = PrefetchStop::no_trace;
   // After the waits: prefetched parameters are queued behind what this module needs now (C8).
   if (coordinator->mode == TraceMode::complete) {
-    // What this fetch covers leaves the queue first: the prefetch takes what comes behind it.
+    // Parameters that this fetch covers leave the queue first: the prefetch takes those after them.
     pop_from_queue(not_fetched_yet(module).size());
     plan.prefetch = prefetch(plan.stop);
     give_back_persistent(plan.prefetch);
@@ -63,13 +63,13 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
     }
     plan.read_ahead = read_ahead();
   }
-  // One step for each visit: forward, backward and recomputation count alike.
+  // One step per visit: forward, backward and recomputation alike.
   plan.trace_step = step++;
   plan.available_elems = available;
   return plan;
 }
 
-/// Attribute access inside the forward of `module`: no step of the trace and no prefetch, only what is
+/// Attribute access inside the forward of `module`: no step of the trace and no prefetch, only a gather if
 /// missing.
 FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
   State& s = *state_;
@@ -77,13 +77,13 @@ FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
   std::vector<ParamId>& owned = s.module_params.at(raw(module));
   State::Param& p = s.at(param);
   const bool missing = p.status == ParamStatus::not_available;
-  // DeepSpeed learns of an external parameter only when it finds it missing. While a trace is followed, a new
-  // parameter would break it, so an available one is not registered then.
+  // DeepSpeed registers an external parameter only when it is missing. While a trace is followed, a new
+  // parameter would invalidate it, so an available one is not registered then.
   if (!contains_id(owned, param) &&
       (missing || (!s.compat.registers_missing_only() && s.coordinator->mode != TraceMode::complete))) {
     owned.insert(std::lower_bound(owned.begin(), owned.end(), param), param);
   }
-  // Held to the release of `module`, as its own parameters are.
+  // Kept until the release of `module`, as its own parameters are.
   if (!s.compat.external_users_do_not_hold() && contains_id(owned, param) && !contains_id(p.active, module))
     p.active.push_back(module);
   if (missing) {
@@ -106,7 +106,7 @@ ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::spa
   plan.fetch.available_elems = s.available;
   const ModuleId root{0};  // DeepSpeed's stack begins with it and never loses it
   if (around.empty() && !s.compat.root_always_runs()) return plan;
-  // By default one that has it as its own holds it as well; DeepSpeed asks for external parameters only.
+  // By default a module that owns it holds it as well; DeepSpeed considers external parameters only.
   const auto holds = [&](ModuleId running) {
     return s.compat.only_external_holds() ? s.external_to(param, running)
                                           : contains_id(s.module_params.at(raw(running)), param);
@@ -117,7 +117,7 @@ ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::spa
     plan.holder = *holder;
     return plan;
   }
-  // None has it: it goes over to the innermost running module, or to the root.
+  // None has it: the innermost running module, or the root, becomes its holder.
   plan.holder = around.empty() ? root : around.back();
   if (s.compat.root_always_runs() && holds(root)) {
     plan.holder = root;
@@ -125,7 +125,7 @@ ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::spa
   }
   plan.moved = true;
   State::Param& p = s.at(param);
-  // From now on releases look at stays_external().
+  // From now on releases check stays_external().
   p.returned = true;
   std::vector<ParamId>& known = s.module_params.at(raw(plan.holder));
   if (!contains_id(known, param)) known.insert(std::lower_bound(known.begin(), known.end(), param), param);
@@ -151,7 +151,7 @@ void FetchScheduler::register_external(ParamId param, ModuleId module) {
   (void)state_->params.at(raw(param));
   if (contains_id(known, param)) return;
   known.insert(std::lower_bound(known.begin(), known.end(), param), param);
-  state_->forget_decisions();  // decisions were for the old list of parameters
+  state_->forget_decisions();  // they were made for the old list of parameters
 }
 
 void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
@@ -182,7 +182,7 @@ Gather FetchScheduler::gather_persistent() {
   for (std::uint32_t i = 0; i < s.params.size(); ++i) {
     if (s.params[i].persistent) wanted.push_back(ParamId{i});
   }
-  // Not counted (C9), and complete at once: the caller lets the compute stream wait before any module runs.
+  // Not counted (C9), and complete at once: the caller makes the compute stream wait before any module runs.
   const std::int64_t before = s.available;
   Gather gather = s.issue(wanted);
   s.available = before;
@@ -197,12 +197,12 @@ Gather FetchScheduler::gather_persistent() {
 Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
   Gather gather;
   for (const ParamId id : wanted) {
-    // In flight already: another gather brings it, and this fetch waits for that one.
+    // Parameters in flight are skipped: this fetch waits for their gather.
     if (at(id).status == ParamStatus::not_available) gather.params.push_back(id);
   }
   if (gather.params.empty()) return gather;
   std::sort(gather.params.begin(), gather.params.end());
-  // Ids are the same on every rank, because calls are: ranks agree on gathers without speaking to each other.
+  // Ids are the same on every rank, because the calls are: ranks agree on gathers without communication.
   gather.id = GatherId{next_gather++};
   Pending pending;
   pending.params = gather.params;
@@ -243,7 +243,7 @@ void FetchScheduler::State::unregister(Param& param) {
   if (param.registered == kNone<GatherId>) return;
   const auto found = gathers.find(param.registered);
   param.registered = kNone<GatherId>;
-  if (--found->second.registered == 0) gathers.erase(found);  // no fetch can look at it any more
+  if (--found->second.registered == 0) gathers.erase(found);  // no fetch can refer to it any more
 }
 
 /// Waits for a registered parameter. Returns false when it is not registered.
@@ -260,7 +260,7 @@ bool FetchScheduler::State::wait(ParamId id, std::vector<GatherId>& wait_for,
   return true;
 }
 
-/// Registered with `module`, which does not have it itself.
+/// Whether `param` is registered with `module` without being its own.
 bool FetchScheduler::State::external_to(ParamId param, ModuleId module) const {
   return contains_id(module_params[raw(module)], param) && !contains_id(own_params[raw(module)], param);
 }

@@ -1,5 +1,5 @@
-// Decides what is prefetched: parameters of later modules, in the recorded order, within the limits; and what
-// is read ahead from NVMe before that.
+// Prefetch: parameters of later modules, in the recorded order, within the limits; and the shards read ahead
+// from NVMe before that.
 #include <algorithm>
 
 #include "runtime/plan/scheduler_state.h"
@@ -16,13 +16,13 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
     return {};
   }
   const std::int64_t live_room = config.max_live_elems - available;
-  // In full elements, both. `available` counts this module's parameters already, which fetch() issued before.
+  // Both in full elements. `available` already counts this module's parameters, which fetch() has issued.
   const std::int64_t budget = std::min(live_room, config.prefetch_bucket_elems);
   std::vector<ParamId> chosen;
   std::int64_t chosen_elems = 0;
   stop = PrefetchStop::end_of_trace;
   while (!queue.empty()) {
-    // Looked at before a parameter is taken, so the bucket may be passed by one.
+    // Checked before a parameter is taken, so the bucket may be exceeded by one parameter.
     if (chosen_elems >= budget) {
       stop = live_room <= config.prefetch_bucket_elems ? PrefetchStop::live_limit : PrefetchStop::bucket_full;
       break;
@@ -30,18 +30,19 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
     const TracedParam next = queue.front();
     Param& param = at(next.param);
     if (param.status == ParamStatus::not_available && !swap.ready(next.param)) {
-      stop = PrefetchStop::offloaded;  // C8: what is on NVMe is read ahead first
+      stop = PrefetchStop::offloaded;  // C8: shards on NVMe are read ahead first
       break;
     }
-    // Available or in flight, or chosen a moment ago: only its later use is noted.
+    // If it is available, in flight or already chosen, only its later use is noted.
     const bool take = param.status == ParamStatus::not_available && !contains_id(chosen, next.param);
-    // DeepSpeed may pass the live limit by one parameter; we leave that one for the next fetch.
+    // DeepSpeed may exceed the live limit by one parameter; ours leaves that one to the next fetch.
     if (take && !compat.prefetch_passes_live_limit() && counted(param) &&
         chosen_elems + param.elems > live_room) {
       stop = PrefetchStop::live_limit;
       break;
     }
-    // Also what is not taken: it is available at that step, since `fetched_for` keeps it (decide_release()).
+    // Also if it is not taken: it stays available until that step because of `fetched_for`
+    // (decide_release()).
     queue.pop_front();
     param.fetched_for = std::max(param.fetched_for, next.step);
     if (take) {
@@ -55,7 +56,7 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
 std::vector<ParamId> FetchScheduler::State::read_ahead() {
   if (config.prefetch_bucket_elems == 0) return {};
   std::int64_t in_flight = 0;
-  // Of registered parameters, whether their gathers are complete or not.
+  // Counts registered parameters, whether their gathers are complete or not.
   for (const Param& param : params) in_flight += param.registered == kNone<GatherId> ? 0 : param.elems;
   return swap.read_ahead(queue, elems, in_flight,
                          [this](ParamId id) { return at(id).status != ParamStatus::not_available; });

@@ -1,5 +1,5 @@
-// Which parameters of a module that has run are released and which stay, and why; and where everything is
-// released: between iterations, when a trace no longer holds, before the optimizer step.
+// Which parameters of a module that has run are released, which are kept, and why; and the release of
+// everything: between iterations, when a trace is invalidated, before the optimizer step.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace shardscope::plan {
 
-/// Also ends the hold that fetch() gave `module` on each of them.
+/// Also removes `module` from the `active` list of each, where fetch() put it.
 std::vector<ParamId> FetchScheduler::State::take_recomputed(ModuleId module) {
   const auto found = recomputed.find(module);
   if (found == recomputed.end()) return {};
@@ -35,7 +35,7 @@ ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
   if (visit != Visit::forward) erase_id(active_backward, module);
   if (visit == Visit::backward) {
     for (const ParamId id : take_recomputed(module)) {
-      // DeepSpeed frees what was recomputed whatever the rules below said of it: what they kept is released.
+      // DeepSpeed frees recomputed parameters whatever the rules below decided, even those they kept.
       if (at(id).persistent || contains_id(decision.release, id)) continue;
       decision.release.push_back(id);
       decision.kept.erase(std::remove_if(decision.kept.begin(), decision.kept.end(),
@@ -49,7 +49,8 @@ ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
   for (const ParamId id : module_params[raw(module)]) erase_id(at(id).active, module);
   plan.kept = std::move(decision.kept);
   for (const ParamId id : decision.release) {
-    // The decision looks neither at other modules that hold the parameter nor at returned ones: these two do.
+    // The decision considers neither other modules that hold the parameter nor returned ones: these two
+    // checks do.
     if (!stays_external(at(id)) && release_param(id)) {
       plan.released.push_back(id);
     } else {
@@ -66,7 +67,7 @@ ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
 std::vector<ParamId> FetchScheduler::release_leftovers() {
   State& s = *state_;
   std::vector<ParamId> released;
-  // From the module that entered last: inner modules leave before those around them.
+  // From the module that entered last: inner modules are released before the enclosing ones.
   while (!s.active_backward.empty()) {
     const ModuleId module = s.active_backward.back();
     s.active_backward.pop_back();
@@ -84,13 +85,13 @@ std::vector<ParamId> FetchScheduler::release_leftovers() {
 
 std::vector<ParamId> FetchScheduler::release_all() { return state_->release_every(Persistent::released); }
 
-/// After the shards' update full copies would be stale, so they go before it.
+/// Gathered parameters would be stale after the update of the shards, so they are released before.
 std::vector<ParamId> FetchScheduler::begin_update() {
   return state_->release_every(state_->compat.partitions_persistent_at_update() ? Persistent::released
                                                                                 : Persistent::kept);
 }
 
-/// Only those that begin_update() left can still be available.
+/// Only parameters that begin_update() kept can still be available.
 std::vector<ParamId> FetchScheduler::end_update(WeightChange change) {
   State& s = *state_;
   std::vector<ParamId> released;
@@ -120,7 +121,7 @@ std::vector<ParamId> FetchScheduler::State::release_every(Persistent persistent)
   std::vector<ParamId> completed;
   for (std::uint32_t i = 0; i < params.size(); ++i) {
     const ParamId id{i};
-    wait(id, waited, completed);  // what is in flight must not be freed under its gather
+    wait(id, waited, completed);  // a parameter must not be freed while its gather is in flight
     at(id).active.clear();
     if (persistent == Persistent::kept && at(id).persistent) continue;
     if (release_param(id)) released.push_back(id);
@@ -138,32 +139,31 @@ Drain FetchScheduler::State::drain() {
   for (std::uint32_t i = 0; i < params.size(); ++i) {
     if (params[i].registered != kNone<GatherId>) registered.push_back(ParamId{i});
   }
-  // In order of registration, as the gather stream runs them: each wait is then for the next gather to
-  // finish.
+  // In order of registration, as on the gather stream: each wait is then for the next gather to finish.
   std::sort(registered.begin(), registered.end(),
             [this](ParamId a, ParamId b) { return at(a).registered_order < at(b).registered_order; });
   Drain drain;
   std::vector<ParamId> completed;
   for (const ParamId id : registered) {
     wait(id, drain.wait_for, completed);
-    // Persistent parameters that a prefetch brought stay (DeepSpeed gives them up too).
+    // Prefetched persistent parameters stay (DeepSpeed releases them too).
     if (!compat.drains_persistent() && at(id).persistent) continue;
     if (release_param(id)) drain.released.push_back(id);
   }
   std::sort(drain.released.begin(), drain.released.end());
-  // Of a gather that completes here, parameters that stay: held by a module, or persistent.
+  // Parameters of completed gathers that stay: held by a module, or persistent.
   for (const ParamId id : completed) {
     if (at(id).status == ParamStatus::available) drain.completed.push_back(id);
   }
   return drain;
 }
 
-/// C11: no module releases a parameter that one has returned. Ours keeps the limit.
+/// C11: no module releases a parameter that was returned. Ours does so above the live limit.
 bool FetchScheduler::State::stays_external(const Param& param) const {
   return param.returned && (compat.keeps_beyond_live_limit() || available <= config.max_live_elems);
 }
 
-/// Of a parameter that its module's release leaves where it is.
+/// Why the release of its module keeps a parameter.
 KeepReason FetchScheduler::State::why_kept(ParamId id) const {
   const Param& param = params[raw(id)];
   if (param.status == ParamStatus::not_available) return KeepReason::not_available;
@@ -174,9 +174,8 @@ KeepReason FetchScheduler::State::why_kept(ParamId id) const {
   return held ? KeepReason::external : KeepReason::in_use;
 }
 
-/// As DeepSpeed measures where there are leaf modules: it looks at the modules that it walks over as at the
-/// one it releases, with all below them if that is a leaf module, without (even where they are leaf modules
-/// themselves) if it is not.
+/// DeepSpeed's reuse distance with leaf modules: if the released module is a leaf module, the walk counts all
+/// parameters below each module it visits; if not, only direct parameters, even of visited leaf modules.
 bool FetchScheduler::State::met_before_the_limit(ParamId param, ModuleId releasing) const {
   const auto& within = leaf[raw(releasing)] ? subtree_params : direct_params;
   const auto& order = coordinator->trace.modules();
@@ -192,15 +191,14 @@ bool FetchScheduler::State::met_before_the_limit(ParamId param, ModuleId releasi
     const std::size_t module = raw(order[at_step]);
     for (const ParamId id : within[module]) walk(id);
     for (const ParamId id : module_params[module]) {
-      if (!contains_id(own_params[module], id)) walk(id);  // external: in either case
+      if (!contains_id(own_params[module], id)) walk(id);  // external parameters: in either case
     }
   }
   return found;
 }
 
 bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const {
-  // By default what DeepSpeed keeps is kept as well, which no limit forbids: max_live_elems is looked at
-  // before.
+  // By default parameters that DeepSpeed keeps are kept as well: max_live_elems was checked before.
   if (any_leaf && met_before_the_limit(param, releasing)) return true;
   if (any_leaf && compat.only_walks_for_reuse()) return false;
   // Distance in elements of parameters between here and its next use; no further use is below 0.

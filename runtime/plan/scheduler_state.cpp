@@ -1,5 +1,4 @@
-// Tables that the scheduler derives from the model once: sizes, persistence, and which parameters a module
-// fetches.
+// Tables derived from the model once: sizes, persistence, and which parameters a module fetches.
 #include "runtime/plan/scheduler_state.h"
 
 #include <iterator>
@@ -32,7 +31,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     param_names.push_back(plan.name);
   }
   for (const ModulePlan& module : model.modules) module_paths.push_back(module.path);
-  // By size alone, so all ranks keep the same ones.
+  // By size only, so all ranks keep the same ones.
   const std::vector<bool> stays =
       persistent_params(elems, config.param_persistence_elems, config.model_persistence_elems);
   for (std::size_t i = 0; i < elems.size(); ++i) {
@@ -42,16 +41,16 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     param.trainable = model.params[i].trainable;
     params.push_back(std::move(param));
   }
-  // Ascending everywhere, so that sets join and differ in linear time and a gather lists ids in order.
+  // Always ascending: set operations take linear time and a gather lists ids in order.
   for (const ModulePlan& module : model.modules) {
     std::vector<ParamId> own = module.params;
     std::sort(own.begin(), own.end());
     module_params.push_back(std::move(own));
   }
-  // What the model says. module_params grows by external parameters while the model runs; these do not.
+  // From the model alone: module_params grows by external parameters while the model runs, these do not.
   own_params = module_params;
   subtree_params = module_params;
-  // By module: what the modules below it have.
+  // By module: parameters of the modules below it.
   std::vector<std::vector<ParamId>> below(model.modules.size());
   const auto join = [](std::vector<ParamId>& into, const std::vector<ParamId>& ids) {
     std::vector<ParamId> both;
@@ -67,8 +66,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     join(subtree_params[raw(parent)], subtree_params[i]);
     join(below[raw(parent)], subtree_params[i]);
   }
-  // A leaf module (C13) owns all parameters of its subtree; met_before_the_limit() needs those that are its
-  // alone.
+  // A leaf module (C13) lists all parameters of its subtree; met_before_the_limit() needs its direct ones.
   direct_params = own_params;
   for (std::size_t i = 0; i < model.modules.size(); ++i) {
     leaf.push_back(model.modules[i].leaf);

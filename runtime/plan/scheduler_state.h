@@ -1,5 +1,4 @@
-// The inside of FetchScheduler: what each parameter is doing, the gathers under way, the trace being
-// followed.
+// The state of FetchScheduler: status of each parameter, gathers in flight, the trace being followed.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +33,8 @@ void erase_id(std::vector<Id>& ids, Id id) {
 
 /// [Note: two kinds of in-flight] A coalesced gather completes as a whole at the first wait for one of its
 /// parameters. Its other parameters are available from then on, but each stays *registered* until its own
-/// module fetches it; waiting for those finds the gather complete. `status` says what memory holds,
-/// `registered` what a fetch will look at.
+/// module fetches it; waiting for those finds the gather complete. `status` is what memory holds,
+/// `registered` what a fetch checks.
 struct FetchScheduler::State {
   struct Param {
     std::int64_t elems = 0;
@@ -57,7 +56,7 @@ struct FetchScheduler::State {
     std::vector<ParamId> release;
     std::vector<Kept> kept;
   };
-  /// What outlives an iteration of a DeepSpeed coordinator: there is one for each mode of the model.
+  /// The state of a DeepSpeed coordinator that outlives an iteration; one per model mode.
   struct Coordinator {
     TraceMode mode = TraceMode::invalid;
     Trace trace;
@@ -70,7 +69,7 @@ struct FetchScheduler::State {
   std::vector<std::int64_t> elems;
   std::vector<std::string> param_names, module_paths;  ///< by id, for errors
   std::vector<std::vector<ParamId>> module_params;     ///< with external ones, ascending
-  std::vector<std::vector<ParamId>> own_params;        ///< the same without
+  std::vector<std::vector<ParamId>> own_params;        ///< without external ones
   std::vector<std::vector<ParamId>> subtree_params;
   std::vector<std::vector<ParamId>> direct_params;  ///< without external ones, also of a leaf module
   std::vector<bool> leaf;
@@ -80,7 +79,7 @@ struct FetchScheduler::State {
   std::uint64_t next_registration = 0;
 
   std::array<Coordinator, 2> coordinators;         ///< by ModelMode
-  Coordinator* coordinator = coordinators.data();  ///< of the iteration that runs
+  Coordinator* coordinator = coordinators.data();  ///< of the current iteration
   ModelMode model_mode = ModelMode::training;      ///< of that iteration
   std::deque<TracedParam> queue;
   std::int64_t step = 0;
@@ -104,13 +103,13 @@ struct FetchScheduler::State {
 
   // Gathering.
   Gather issue(const std::vector<ParamId>& wanted);
-  /// C11a: after a gather by its coordinator DeepSpeed gives back the buffers of persistent parameters.
+  /// C11a: after a gather by its coordinator DeepSpeed returns the swap buffers of persistent parameters.
   void give_back_persistent(const Gather& gather);
   void complete(GatherId id, std::vector<ParamId>& completed);
   void unregister(Param& param);
   bool wait(ParamId id, std::vector<GatherId>& wait_for, std::vector<ParamId>& completed);
   bool release_param(ParamId id);
-  /// Completes every gather, releases every parameter and drops what was read ahead. Returns those released,
+  /// Completes every gather, releases every parameter and drops shards read ahead. Returns the released ones,
   /// ascending.
   std::vector<ParamId> release_every(Persistent persistent);
   Drain drain();
@@ -135,7 +134,7 @@ struct FetchScheduler::State {
   enum class Visit : std::uint8_t { forward, backward, recompute };
   FetchPlan fetch(ModuleId module, Visit visit);
   ReleasePlan release(ModuleId module, Visit visit);
-  /// Recomputed parameters that `module` has to release as well; from now on it has none.
+  /// Removes and returns the recomputed parameters that `module` has to release as well.
   std::vector<ParamId> take_recomputed(ModuleId module);
   Gather prefetch(PrefetchStop& stop);
   [[nodiscard]] std::vector<ParamId> read_ahead();

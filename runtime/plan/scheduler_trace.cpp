@@ -1,4 +1,4 @@
-// Whether the recorded order of modules still holds, and the queue of uses that follows from it.
+// Checks the recorded order of modules, and maintains the queue of uses derived from it.
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -18,12 +18,11 @@ Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId
   invalidation.expected = expected;
   invalidation.got = got;
   coordinator->mode = TraceMode::invalid;
-  // The rest of the iteration fetches without prefetch and releases at once: nothing is known of what comes.
+  // The rest of the iteration fetches without prefetch and releases at once: the order is unknown.
   coordinator->trace.clear();
   queue.clear();
   for (Param& param : params) param.fetched_for = kNeverFetched;
-  // Prefetched parameters may never be used in the order that is now unknown; those that no running module
-  // holds are freed.
+  // Prefetched parameters may never be used; those that no running module holds are freed.
   Drain gone = drain();
   invalidation.wait_for = std::move(gone.wait_for);
   invalidation.released = std::move(gone.released);
@@ -45,7 +44,7 @@ std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) 
   // Sets, both ascending: the order of parameters within a module does not matter.
   const std::vector<ParamId> queued = next_in_queue(wanted.size());
   if (queued != wanted) {
-    // DeepSpeed ends the run here; recording anew is as safe and keeps it alive.
+    // DeepSpeed ends the run here; recording again is as safe and lets it continue.
     if (compat.ends_run_on_other_params()) tracing_error(module, wanted, queued);
     return invalidate(InvalidationCause::params_differ, expected, module);
   }
@@ -90,14 +89,13 @@ void FetchScheduler::State::tracing_error(ModuleId module, const std::vector<Par
       "parameters before the first step, or let compat's scheduler be shardscope, which records anew");
 }
 
-/// `distinct` different parameters leave the queue; a parameter used twice in a row counts once, its later
-/// use is covered.
+/// Removes `distinct` different parameters from the queue; a parameter used twice in a row counts once.
 void FetchScheduler::State::pop_from_queue(std::size_t distinct) {
   std::set<ParamId> popped;
   while (!queue.empty() && popped.size() < distinct) {
     const TracedParam next = queue.front();
     queue.pop_front();
-    // Its latest use that is covered; not_fetched_yet() and decide_release() compare steps with it.
+    // The latest use that is covered; not_fetched_yet() and decide_release() compare steps with it.
     at(next.param).fetched_for = next.step;
     popped.insert(next.param);
   }

@@ -21,7 +21,8 @@ void SecondaryShards::begin_iteration(ModelMode mode) {
   std::fill(forward_done_.begin(), forward_done_.end(), false);
 }
 
-/// Asked for each parameter when its gather is issued, so a prefetch is decided by the pass that issues it.
+/// Called for each parameter when its gather is issued, so the pass that issues a prefetch decides its
+/// source.
 GatherSource SecondaryShards::source(ParamId param) const {
   const std::size_t i = raw(param);
   const bool now =

@@ -1,9 +1,9 @@
 // hpZ: which parameters have a secondary copy, spread over the few ranks of a small group, and which gathers
-// read it (docs/zero.md P17 and D6). A parameter is copied when it is released after its forward; gathers
-// of the backward then stay inside the group. The copies end with the optimizer step, if it
-// changes the weights: those of frozen parameters, and all of them after a skipped step, stay and serve the
-// forward too. An evaluation makes none, for no backward would read them. Those of parameters that are stored
-// as int8 are int8 too (zero_quantized_nontrainable_weights).
+// read it (docs/zero.md P17 and D6). A parameter is copied when it is released after its forward; gathers of
+// the backward then stay inside the group. The copies are freed by an optimizer step that changes the
+// weights: those of frozen parameters, and all of them after a skipped step, stay and serve the forward too.
+// An evaluation makes none, since no backward would read them. Copies of parameters stored as int8 are int8
+// too (zero_quantized_nontrainable_weights).
 #pragma once
 
 #include <cstdint>
@@ -28,21 +28,21 @@ class SecondaryShards {
   [[nodiscard]] bool enabled() const noexcept { return enabled_; }
   /// Root forward of a micro-step, or of a batch of an evaluation.
   void begin_iteration(ModelMode mode = ModelMode::training);
-  /// A module is about to run in this direction; gathers follow it, its prefetches too.
+  /// A module is about to run in this direction; it applies to the gathers and prefetches that follow.
   void enter(Direction direction) noexcept { direction_ = direction; }
-  /// What a gather issued now reads.
+  /// The source that a gather issued now reads.
   ///
   /// Default: the copy, from the backward on, and once the parameter's forward in this micro-step is over (a
   /// prefetch in the last modules of the forward serves the backward). hpz_secondary_in_forward: the copy
   /// whenever there is one, so from the second micro-step of a window on also in the forward. So does any
-  /// parameter that is frozen: its copy holds for good.
-  /// hpz_prefetch_by_pass: in the backward only, as Compat::notes (D6): a prefetch in the forward pays the
-  /// whole way.
+  /// parameter that is frozen: its copy holds for good. hpz_prefetch_by_pass: in the backward only, as
+  /// Compat::notes (D6): a prefetch in the forward gathers from all ranks.
   [[nodiscard]] GatherSource source(ParamId param) const;
-  /// The whole parameter is about to be freed. True: copy this rank's part of it first.
+  /// The gathered parameter is about to be freed. Returns true if this rank's part of it must be copied
+  /// first.
   [[nodiscard]] bool released(ParamId param);
   [[nodiscard]] bool held(ParamId param) const { return exists_[raw(param)]; }
-  /// Copies of weights that changed are freed. Returns whose.
+  /// Frees the copies of weights that changed. Returns their parameters.
   std::vector<ParamId> weights_change(WeightChange change);
 
  private:
@@ -59,9 +59,8 @@ class SecondaryShards {
 /// Elements of one rank's part of the secondary copy: the parameter with its padding over `group` ranks.
 [[nodiscard]] std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world,
                                            std::uint32_t group);
-/// The same part of a parameter whose shards are stored as int8 (stored_quantized): the shards that it
-/// consists of, in the groups that they are stored in, so that rounding what was rounded changes nothing (in
-/// 16 bits).
+/// The same for a parameter whose shards are stored as int8 (stored_quantized): the shards it consists of, in
+/// their stored groups, so that quantizing the quantized values again changes nothing (in 16 bits).
 [[nodiscard]] PackedShard packed_secondary(std::int64_t param_elems, std::uint32_t world,
                                            std::uint32_t group);
 

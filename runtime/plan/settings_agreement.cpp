@@ -6,11 +6,11 @@
 namespace shardscope::plan {
 namespace {
 
-constexpr char kEnd = '\0';          // of each field; command lines and JSON texts have none inside
+constexpr char kEnd = '\0';          // ends each field; command lines and JSON texts contain none
 constexpr std::size_t kShown = 120;  // bytes of a value in a message
 constexpr std::size_t kNamed = 4;    // further keys in a message
 
-// Lists have some tens of settings; a key is in each at most once.
+// Linear search: a list has some tens of settings, with unique keys.
 const RankSetting* find(const std::vector<RankSetting>& settings, const std::string& key) {
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&](const RankSetting& setting) { return setting.key == key; });
@@ -30,12 +30,12 @@ std::string in_words(std::uint32_t rank, const std::optional<RankSetting>& setti
 
 }  // namespace
 
-// Key, value, note, each ended: no length and no escape is needed, and an empty field is still one.
+// Key, value, note, each terminated by kEnd: no lengths and no escapes, and fields may be empty.
 std::string to_text(const std::vector<RankSetting>& settings) {
   std::string text;
   for (const RankSetting& setting : settings) {
     for (std::string field : {setting.key, setting.value, setting.note}) {
-      // What cannot be there by rights must not move the fields behind it.
+      // A stray kEnd must not shift the following fields.
       std::replace(field.begin(), field.end(), kEnd, ' ');
       text += field + kEnd;
     }
@@ -46,14 +46,14 @@ std::string to_text(const std::vector<RankSetting>& settings) {
 std::vector<RankSetting> settings_of(std::string_view text) {
   const auto field = [&] {
     const std::size_t end = text.find(kEnd);
-    // Ended and not parted by kEnd, so that a text that was cut inside a setting is seen.
+    // kEnd terminates fields, it does not separate them, so that a truncated text is detected.
     if (end == std::string_view::npos) throw std::invalid_argument("settings of a rank: cut inside a field");
     std::string read(text.substr(0, end));
     text.remove_prefix(end + 1);
     return read;
   };
   std::vector<RankSetting> settings;
-  // In this order: each call takes its field off the front of `text`.
+  // In this order: each call removes its field from the front of `text`.
   while (!text.empty()) {
     RankSetting& setting = settings.emplace_back();
     setting.key = field();
@@ -67,9 +67,9 @@ std::optional<SettingDifference> first_difference(const std::vector<RankSetting>
                                                   const std::vector<RankSetting>& other) {
   std::optional<SettingDifference> difference;
   const auto differs = [&](const RankSetting* a, const RankSetting* b) {
-    // One of the two is there: no key is compared that neither rank has.
+    // At least one is not null: a key is compared only if one of the ranks has it.
     const RankSetting& named = a != nullptr ? *a : *b;
-    // Of the others the key is enough: the first is what has to be put right first.
+    // Only the keys of further differences: the first has to be fixed first.
     if (difference) {
       difference->more.push_back(named.key);
       return;
@@ -78,7 +78,7 @@ std::optional<SettingDifference> first_difference(const std::vector<RankSetting>
     difference->key = named.key;
     if (a != nullptr) difference->first = *a;
     if (b != nullptr) difference->other = *b;
-    for (const RankSetting* setting : {a, b}) {  // of these one came over the wire, without advice
+    for (const RankSetting* setting : {a, b}) {  // the one received from the other rank has no advice
       if (setting != nullptr && difference->advice.empty()) difference->advice = setting->advice;
     }
   };
@@ -101,7 +101,7 @@ std::string describe_difference(const SettingDifference& difference, std::uint32
   if (!difference.more.empty()) {
     const std::size_t more = difference.more.size();
     text += "; " + std::to_string(more) + (more == 1 ? " more setting differs: " : " more settings differ: ");
-    // Keys alone, and few: one cause often changes many settings.
+    // Only a few keys: one cause often changes many settings.
     for (std::size_t i = 0; i < std::min(more, kNamed); ++i) text += (i > 0 ? ", " : "") + difference.more[i];
     if (more > kNamed) text += ", ...";
   }

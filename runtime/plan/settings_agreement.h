@@ -1,6 +1,5 @@
-// What the ranks of a run must have alike, as texts, and where they do not. A rank with another learning
-// rate, seed or stage would train on and give wrong weights, or wait for collectives that no other rank
-// makes.
+// Settings that must be equal on all ranks, as text, and the differences between ranks. A rank with another
+// learning rate, seed or stage would train wrong weights or wait for collectives that no other rank enters.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace shardscope::plan {
 
-/// One setting of one rank. What is not compared is shown only.
+/// One setting of one rank. Only key and value are compared.
 struct RankSetting {
   std::string key;     ///< as a user writes it: "zero_optimization.stage", "--seed"
   std::string value;   ///< compared
@@ -20,7 +19,7 @@ struct RankSetting {
   std::string advice;  ///< what to do where the ranks differ; not exchanged
 };
 
-/// Keys, values and notes as one text, and back. Throws std::invalid_argument on a text of another kind.
+/// Serializes keys, values and notes to one text, and back. Throws std::invalid_argument on malformed text.
 [[nodiscard]] std::string to_text(const std::vector<RankSetting>& settings);
 [[nodiscard]] std::vector<RankSetting> settings_of(std::string_view text);
 
@@ -28,11 +27,11 @@ struct RankSetting {
 struct SettingDifference {
   std::string key;
   std::string advice;
-  std::optional<RankSetting> first, other;  ///< nothing: that rank has no such setting
+  std::optional<RankSetting> first, other;  ///< nullopt: that rank has no such setting
   std::vector<std::string> more;            ///< keys of the other differences, in order
 };
 
-/// In the order of `first`, then what only `other` has.
+/// Settings are compared in the order of `first`, then those that only `other` has.
 [[nodiscard]] std::optional<SettingDifference> first_difference(const std::vector<RankSetting>& first,
                                                                 const std::vector<RankSetting>& other);
 

@@ -1,7 +1,7 @@
-// Stage 3: where the shards of one rank lie. All shards of a rank share one range of elements, by parameter
-// group, within one in parameter order, those of frozen parameters behind the others, so that parameters,
-// master weights, momentum, variance and gradients are one buffer each and the optimizer runs over ranges
-// instead of parameters (docs/zero.md P4, P8).
+// Stage 3: the layout of one rank's shards. All shards of a rank share one range of elements, ordered by
+// parameter group, within a group by parameter, frozen parameters last, so that parameters, master weights,
+// momentum, variance and gradients are one buffer each and the optimizer runs over ranges instead of
+// parameters (docs/zero.md P4, P8).
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace shardscope::plan {
 
-/// Where a shard may start: what vector loads and collectives like; costs at most 12 bytes per parameter.
+/// Shards start at multiples of this, for aligned vector loads and collectives; costs less than 16 bytes per
+/// parameter.
 inline constexpr std::int64_t kShardAlignmentBytes = 16;
 
 struct ShardLayout {
   std::uint32_t world = 1;
   std::int64_t elems = 0;                  ///< of one rank, with the padding of every shard
-  std::int64_t trainable_elems = 0;        ///< of these, the first: what the optimizer updates
-  std::vector<ParamId> order;              ///< in which the shards lie
+  std::int64_t trainable_elems = 0;        ///< the first of these, which the optimizer updates
+  std::vector<ParamId> order;              ///< order of the shards in the range
   std::vector<std::uint32_t> group;        ///< parameter groups, by ParamId
   std::vector<ParamPartition> partitions;  ///< by ParamId
   std::vector<std::int64_t> shard_offset;  ///< by ParamId: first element within the rank's range
@@ -31,7 +32,7 @@ struct ShardLayout {
 /// is below 1.
 [[nodiscard]] ShardLayout make_shard_layout(const ModelPlan& model, std::uint32_t world,
                                             std::int64_t alignment = 1);
-/// The same from bare sizes, by ParamId: what the layout depends on. Without `groups`: one.
+/// The same from sizes, by ParamId. Without `groups`: one group.
 [[nodiscard]] ShardLayout make_shard_layout(const std::vector<std::int64_t>& param_elems,
                                             const std::vector<bool>& trainable, std::uint32_t world,
                                             std::int64_t alignment = 1,

@@ -32,7 +32,7 @@ void ShardSwap::buffer(ParamId param) {
 void ShardSwap::gather(ParamId param) {
   if (on_nvme_.empty() || !on_nvme_[raw(param)]) return;
   if (!compat_.gathered_shards_keep_buffers()) {
-    give_back(param);  // copied to the device; a shard that was missed passes through the reserved buffer
+    give_back(param);  // copied to the device; a shard not read ahead passes through the reserved buffer
     return;
   }
   if (status_[raw(param)] == SwapStatus::buffered) return;
@@ -47,7 +47,7 @@ void ShardSwap::gather(ParamId param) {
 }
 
 void ShardSwap::release(ParamId param) noexcept {
-  // By default the gather has given the buffer back.
+  // By default the gather has returned the buffer.
   if (compat_.gathered_shards_keep_buffers() && !on_nvme_.empty() && on_nvme_[raw(param)]) give_back(param);
 }
 
@@ -57,7 +57,7 @@ void ShardSwap::give_back(ParamId param) noexcept {
   --used_;
 }
 
-/// Buffers are read from the file again: the optimizer writes new shards there.
+/// Shards must be read from the files again: the optimizer writes new ones.
 void ShardSwap::forget() noexcept {
   std::fill(status_.begin(), status_.end(), SwapStatus::not_available);
   used_ = 0;

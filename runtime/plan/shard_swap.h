@@ -1,4 +1,4 @@
-// Shards on NVMe and the host buffers they pass through: which are read ahead, and what a gather finds
+// Shards on NVMe and the host buffers they pass through: which shards are read ahead, and which are buffered
 // (docs/zero.md C8, C12). Pure: it decides, the engine's ShardStore reads.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace shardscope::plan {
 enum class SwapStatus : std::uint8_t { not_available, buffered };
 
 /// Compat::shardscope: a buffer is free again as soon as its shard has been copied to the device, and not
-/// before, and one buffer is never used for reading ahead, so that a gather can always read what it misses.
-/// What is gathered or under way is not read ahead: where it stays for its next use, persistent parameters
-/// above all, the shard would never leave its buffer, and such buffers would add up until none is left.
-/// So a shard in a buffer is that of a parameter that has to be gathered.
-/// Compat::deepspeed: a gathered shard keeps its buffer until the parameter is released, whether it was read
-/// ahead or not, and all buffers may be used for reading ahead.
+/// before, and one buffer is never used for reading ahead, so that a gather can always read a shard that is
+/// missing. Shards of parameters gathered or in flight are not read ahead: if the parameter stays for its
+/// next use, as persistent ones do, the shard would never leave its buffer, until no buffer is left. So a
+/// buffered shard always belongs to a parameter that has to be gathered. Compat::deepspeed: a gathered shard
+/// keeps its buffer until the parameter is released, whether it was read ahead or not, and all buffers may be
+/// used for reading ahead.
 class ShardSwap {
  public:
   ShardSwap() = default;
@@ -34,11 +34,11 @@ class ShardSwap {
   void gather(ParamId param);
   /// The gathered parameter is released.
   void release(ParamId param) noexcept;
-  /// Copies read ahead are out of date: the optimizer is next.
+  /// Drops shards read ahead: the optimizer is about to change them.
   void forget() noexcept;
-  /// What to read ahead, in this order: walks the queue of uses to come until the parameters looked at, with
-  /// `elems` by ParamId, are more than twice `in_flight_elems`, or no buffer is left (C12).
-  /// `resident(param)`: it is gathered or under way; DeepSpeed asks only whether its shard is in a buffer.
+  /// The shards to read ahead, in order: walks the queue of upcoming uses until the parameters visited, with
+  /// `elems` by ParamId, exceed twice `in_flight_elems`, or no buffer is left (C12). `resident(param)`: it is
+  /// gathered or in flight; DeepSpeed checks only whether its shard is in a buffer.
   template <typename Queue, typename Resident>
   [[nodiscard]] std::vector<ParamId> read_ahead(const Queue& queue, const std::vector<std::int64_t>& elems,
                                                 std::int64_t in_flight_elems, const Resident& resident) {
@@ -56,7 +56,7 @@ class ShardSwap {
     return chosen;
   }
 
-  /// Buffers that reading ahead may take.
+  /// Number of free buffers for reading ahead.
   [[nodiscard]] std::uint32_t available() const noexcept;
 
  private:

@@ -10,12 +10,11 @@ namespace {
 /// Owners of a bucket's elements, neighbours with the same owner merged.
 std::vector<ReduceSlice> merged_slices(const FlatLayout& layout, const Flush& flush) {
   std::vector<ReduceSlice> merged;
-  std::int64_t offset = 0;  // in the bucket: gradients lie in it in order of arrival, not of the flat layout
+  std::int64_t offset = 0;  // in the bucket: gradients are in order of arrival, not of the flat layout
   for (const ParamId param : flush.params) {
     // Every element of a parameter is in one of its slices, so `offset` runs over the bucket without gaps.
     for (const FlatSlice& slice : layout.slices_of(param)) {
-      // Of two parameters as well: they are neighbours in the bucket whatever lies between them in the flat
-      // buffer (S10).
+      // Also across parameters: they are adjacent in the bucket, though perhaps not in the flat buffer (S10).
       if (!merged.empty() && merged.back().rank == slice.rank) {
         merged.back().elems += slice.elems;
       } else {
@@ -27,7 +26,7 @@ std::vector<ReduceSlice> merged_slices(const FlatLayout& layout, const Flush& fl
   return merged;
 }
 
-/// Puts slices into collectives, a new one after the slice that takes the last over the limit: as in
+/// Groups slices into collectives and starts a new one after the slice that exceeds the limit, as in
 /// DeepSpeed, so a collective may exceed the limit by less than one slice.
 void cut(const std::vector<ReduceSlice>& slices, const ReduceCollective& like, std::int64_t limit,
          std::vector<ReduceCollective>& collectives) {
@@ -35,7 +34,7 @@ void cut(const std::vector<ReduceSlice>& slices, const ReduceCollective& like, s
   for (const ReduceSlice& slice : slices) {
     open.slices.push_back(slice);
     open.elems += slice.elems;
-    // exchange() leaves an empty collective of the same kind and destination behind.
+    // exchange() leaves an empty collective of the same kind and destination.
     if (open.elems > limit) collectives.push_back(std::exchange(open, like));
   }
   if (!open.slices.empty()) collectives.push_back(std::move(open));
@@ -58,8 +57,7 @@ const char* to_string(ReduceMode mode) noexcept {
 // S12: without reduce_scatter there are no owners to reduce to; stage 0 never has any.
 ReduceMode reduce_mode(const ZeroConfig& zero) noexcept {
   if (zero.stage == 0 || !zero.reduce_scatter) return ReduceMode::whole_bucket;
-  // DeepSpeed's key alone is true by default and would make 3S of every run: it takes the switch of D4 as
-  // well.
+  // DeepSpeed's key is true by default and would make every run cost 3S: the switch of D4 is needed as well.
   return zero.use_multi_rank_bucket_allreduce && zero.compat.multi_rank_bucket_allreduce
              ? ReduceMode::multi_rank
              : ReduceMode::to_owners;
@@ -75,7 +73,7 @@ std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush&
   if (flush.params.empty()) return collectives;
   switch (mode) {
     case ReduceMode::whole_bucket:
-      // No slices: slices_of() takes that for "all of the bucket".
+      // No slices: slices_of() returns the whole bucket then.
       collectives.push_back({ReduceCollective::Op::all_reduce, 0, flush.elems, {}});
       break;
     case ReduceMode::multi_rank:
@@ -83,14 +81,13 @@ std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush&
           collectives);
       break;
     case ReduceMode::to_owners: {
-      // Owners in order of first appearance: the order of issue must be alike on all ranks, and the bucket
+      // Owners in order of first appearance: the order of issue must be the same on all ranks, as the bucket
       // is.
       std::vector<std::pair<std::uint32_t, std::vector<ReduceSlice>>> by_owner;
       for (const ReduceSlice& slice : merged_slices(layout, flush)) {
         auto owner = std::find_if(by_owner.begin(), by_owner.end(),
                                   [&slice](const auto& entry) { return entry.first == slice.rank; });
-        // A search in a short list: a bucket has few owners, and a map would put them into the order of
-        // ranks.
+        // A linear search: a bucket has few owners, and a map would sort them by rank.
         if (owner == by_owner.end()) owner = by_owner.insert(by_owner.end(), {slice.rank, {}});
         owner->second.push_back(slice);
       }
@@ -109,7 +106,7 @@ std::vector<FlatSlice> slices_of(const FlatLayout& layout, const Flush& flush,
   std::int64_t offset = 0;
   for (const ParamId param : flush.params) {
     for (const FlatSlice& slice : layout.slices_of(param)) {
-      // Collectives are cut between slices: one is carried whole or not at all.
+      // Collectives are cut between slices: a slice is carried whole or not at all.
       const bool inside =
           std::any_of(collective.slices.begin(), collective.slices.end(), [offset](const auto& s) {
             return offset >= s.bucket_offset && offset < s.bucket_offset + s.elems;
@@ -125,7 +122,7 @@ std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t wor
                                      bool ignore_limit) {
   // D5, or nothing to cut: one piece, an empty one of an empty partition.
   if (ignore_limit || bucket_elems < 1 || shard_elems < 1) return {{0, shard_elems}};
-  // No more pieces than the alignment allows, or the equal length would round down to nothing.
+  // No more pieces than the alignment allows, or their equal length would round down to 0.
   const std::int64_t pieces =
       std::clamp<std::int64_t>(shard_elems * static_cast<std::int64_t>(world) / bucket_elems, 1,
                                std::max<std::int64_t>(1, shard_elems / kFlatAlignment));
@@ -133,8 +130,7 @@ std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t wor
   length -= length % kFlatAlignment;
   std::vector<Range> shards;
   for (std::int64_t i = 0; i < pieces; ++i) {
-    // Only the last piece is not of the equal length. It is the longest: it takes what rounding down left
-    // (S20).
+    // The last piece is the longest: it includes the remainder of rounding down (S20).
     shards.push_back({i * length, i + 1 == pieces ? shard_elems : (i + 1) * length});
   }
   return shards;

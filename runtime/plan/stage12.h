@@ -1,5 +1,5 @@
-// What stages 0, 1 and 2 do with a gradient that is ready: which bucket is reduced when, by which
-// collectives, and how parameters come back after the step (docs/zero.md S8-S20).
+// Stages 0, 1 and 2: which bucket is reduced when, by which collectives, and how parameters are gathered
+// after the step (docs/zero.md S8-S20).
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace shardscope::plan {
 
-/// How the slices of a bucket travel (docs/zero.md D4, S11, S12).
+/// How the slices of a bucket are reduced (docs/zero.md D4, S11, S12).
 enum class ReduceMode : std::uint8_t {
   to_owners,     ///< one reduce per owner: S elements
   multi_rank,    ///< one all-reduce over all slices, owners keep theirs: 2S elements
-  whole_bucket,  ///< the bucket as it is is all-reduced (stage 0; reduce_scatter false)
+  whole_bucket,  ///< one all-reduce over the whole bucket (stage 0; reduce_scatter false)
 };
 [[nodiscard]] const char* to_string(ReduceMode mode) noexcept;
 
-/// The mode that a configuration asks for. Stage 0 and `reduce_scatter: false` reduce whole buckets; the
+/// The mode that a configuration selects. Stage 0 and `reduce_scatter: false` reduce whole buckets; the
 /// all-reduce over slices needs both DeepSpeed's key and the compatibility switch.
 [[nodiscard]] ReduceMode reduce_mode(const ZeroConfig& zero) noexcept;
 
@@ -29,7 +29,7 @@ enum class ReduceMode : std::uint8_t {
 /// grouped collective, which moves the same elements to the same owners.
 [[nodiscard]] bool issues_one_by_one(const ZeroConfig& zero) noexcept;
 
-/// Whether the micro-step reduces: stages 0 and 1 in the last of an accumulation window only (S15).
+/// Whether the micro-step reduces gradients: stages 0 and 1 in the last of an accumulation window only (S15).
 [[nodiscard]] constexpr bool reduces_now(std::uint32_t stage, bool boundary) noexcept {
   return stage >= 2 || boundary;
 }
@@ -48,7 +48,7 @@ struct ReduceSlice {
 struct ReduceCollective {
   enum class Op : std::uint8_t { reduce, all_reduce } op = Op::reduce;
   std::uint32_t rank = 0;           ///< reduce: destination
-  std::int64_t elems = 0;           ///< passed to the collective by each rank
+  std::int64_t elems = 0;           ///< per rank
   std::vector<ReduceSlice> slices;  ///< none for a whole bucket
 };
 
@@ -57,7 +57,7 @@ struct ReduceCollective {
 [[nodiscard]] std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush& flush,
                                                         ReduceMode mode, std::int64_t bucket_elems);
 
-/// What a collective of plan_reduce carries, in the order of the bucket.
+/// Slices that a collective of plan_reduce carries, in the order of the bucket.
 [[nodiscard]] std::vector<FlatSlice> slices_of(const FlatLayout& layout, const Flush& flush,
                                                const ReduceCollective& collective);
 
@@ -67,8 +67,8 @@ struct DueFlush {
   std::vector<ReduceCollective> collectives;
 };
 
-/// The pieces of a partition that all-gathers carry after the step (S20). Without limit: one. With:
-/// max(1, partition * world / bucket) pieces of equal, aligned length, the last takes the rest.
+/// The pieces in which a partition is all-gathered after the step (S20). Without limit: one. With: max(1,
+/// partition * world / bucket) pieces of equal, aligned length; the last one includes the remainder.
 [[nodiscard]] std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world,
                                                    std::int64_t bucket_elems, bool ignore_limit);
 

@@ -1,5 +1,5 @@
-// The recorded order of module visits of one iteration and what follows from it: the queue of parameters to
-// prefetch, and when a parameter is needed next (docs/zero.md C3, C10).
+// The recorded order of module visits of one iteration, the queue of parameters to prefetch derived from it,
+// and the next use of a parameter (docs/zero.md C3, C10).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Every rank must record the same trace: the scheduler's decisions follow from it, and collectives only match
-// where decisions do (docs/zero.md C3). A difference of modules of equal size shows in no collective.
+// Every rank must record the same trace: the scheduler's decisions follow from it, and collectives match only
+// if decisions do (docs/zero.md C3). If modules of equal size are swapped, no collective fails.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ static_assert(sizeof(TracedVisit) == 8);
 /// The scheduler's trace; empty unless COMPLETE.
 [[nodiscard]] std::vector<TracedVisit> traced_visits(const FetchScheduler& scheduler);
 
-/// The first step at which the traces differ, one that ends counts as different there; none where they are
-/// the same.
+/// The first step at which the traces differ (a trace that ends earlier differs there); nullopt if they are
+/// equal.
 [[nodiscard]] std::optional<std::size_t> first_difference(const std::vector<TracedVisit>& a,
                                                           const std::vector<TracedVisit>& b);
 
-/// What a rank has at a step; nothing where its trace has ended.
+/// A rank's visit at a step; nullopt if its trace has ended.
 struct RankVisit {
   std::uint32_t rank = 0;
   std::optional<TracedVisit> visit;
 };
-/// The difference in words: step, ranks, modules, and what to do.
+/// The difference as a sentence: step, ranks, modules, and what to do.
 [[nodiscard]] std::string describe_difference(std::size_t step, const RankVisit& a, const RankVisit& b,
                                               const ModelPlan& model);
 

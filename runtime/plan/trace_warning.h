@@ -1,4 +1,4 @@
-// The line that DeepSpeed prints when a trace is invalidated, for people who compare both logs.
+// The line that DeepSpeed prints when a trace is invalidated, so that both logs can be compared.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace shardscope::plan {
 
-/// What DeepSpeed prints with log_trace_cache_warnings, word for word. For parameters that differ, where
-/// DeepSpeed has no such line, one of the same form.
+/// DeepSpeed's text with log_trace_cache_warnings, word for word. For differing parameters, where DeepSpeed
+/// prints no such line, one of the same form.
 [[nodiscard]] std::string trace_cache_warning(const Invalidation& invalidation);
 
 }  // namespace shardscope::plan

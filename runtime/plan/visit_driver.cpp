@@ -19,7 +19,7 @@ VisitDecision VisitDriver::take(const Visit& visit) {
       return {scheduler_.fetch_external(visit.param, visit.module), {}};
     case VisitKind::return_param:
       return {scheduler_.return_param(visit.param, visit.module, stack_.around()).fetch, {}};
-    // After return_param, which still needs the module on the stack to know what runs around it.
+    // After return_param, which needs the module still on the stack.
     case VisitKind::post_forward:
       stack_.leave();
       return {{},
@@ -30,7 +30,7 @@ VisitDecision VisitDriver::take(const Visit& visit) {
       return {scheduler_.fetch(visit.module, Direction::backward), {}};
     case VisitKind::post_backward:
       return {{}, scheduler_.release(visit.module, Direction::backward)};
-    // A root that is recomputed is so before the first pre-backward.
+    // A recomputed root runs again before the first pre-backward.
     case VisitKind::begin_recompute:
     case VisitKind::end_recompute:
       marked_ = visit.kind == VisitKind::begin_recompute;

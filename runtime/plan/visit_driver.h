@@ -11,23 +11,23 @@
 
 namespace shardscope::plan {
 
-/// What the scheduler decided at one visit: one of the two, nothing at the marks of a recomputation.
+/// The scheduler's decision at one visit: one of the two, neither at the marks of a recomputation.
 struct VisitDecision {
-  std::optional<FetchPlan> fetch;  ///< before a module, of a parameter that is read, of one that is returned
+  std::optional<FetchPlan> fetch;      ///< before a module, for a parameter read or returned
   std::optional<ReleasePlan> release;  ///< after a module
 };
 
 class VisitDriver {
  public:
-  /// The scheduler outlives it.
+  /// `scheduler` must outlive the driver.
   explicit VisitDriver(FetchScheduler& scheduler) : scheduler_(scheduler) {}
 
   TraceMode begin_iteration(ModelMode mode = ModelMode::training);
   /// A forward after the backward has begun is a recomputation, whether marked (visit_order()) or not (the
   /// order of a recorded run).
   VisitDecision take(const Visit& visit);
-  /// From the end of the backward to that of a step that was not skipped: leftovers, the update, and the
-  /// persistent parameters, whose gather it returns.
+  /// From the end of backward to the end of a step that was not skipped: releases leftovers, performs the
+  /// update and returns the gather of the persistent parameters.
   Gather end_step();
 
  private:

@@ -11,12 +11,12 @@
 namespace shardscope::plan {
 namespace {
 
-/// Runs the tree once, noting the forward as it goes and the backward as a tape to be read in reverse.
+/// Runs the tree once, recording the visits of the forward and a tape that backward reads in reverse.
 class Walker {
  public:
   Walker(const ModelPlan& model, const VisitOptions& options)
       : model_(model), options_(options), returned_(model, compat()) {
-    // All indices first: a node may reuse a module, or read a weight, that comes later in the tree.
+    // Build all indices first: a node may reuse a module, or read a weight, that comes later in the tree.
     for (const ModulePlan& module : model.modules) ids_.emplace(module.path, module.id);
     for (const ParamPlan& param : model.params) params_.emplace(param.name, param.id);
     index_nodes(model.spec.root, "");
@@ -26,19 +26,18 @@ class Walker {
     Tape tape;
     const bool from_data = false;  // data needs no gradient
     run_node(model_.spec.root, "", from_data, tape);
-    // After the whole forward: the backward begins at the loss, and visits_ is in the order of time.
+    // After the whole forward: visits_ is in chronological order.
     play(tape);
     return std::move(visits_);
   }
 
  private:
-  /// One operation of the forward, as backward sees it.
+  /// One operation of the forward, as needed by backward.
   struct Step {
     enum class Kind : std::uint8_t { enter, leave, recompute } kind = Kind::enter;
     ModuleId module{};
     bool reports_end = false;  ///< enter: the module's input needs a gradient
-    // Indices into visits_, which only grows: they stay those of the first forward while the backward is
-    // appended.
+    // Indices into visits_, which only grows: they stay valid while the backward is appended.
     std::size_t first = 0;  ///< recompute: visits to repeat
     std::size_t last = 0;
   };
@@ -51,7 +50,7 @@ class Walker {
   void index_nodes(const NodeSpec& node, const std::string& path) {
     if (is_module(node)) nodes_.emplace(path, &node);
     for (const NodeSpec& child : node.children) {
-      // A functional node adds nothing to paths, its children do.
+      // A functional node has no path component, its children do.
       index_nodes(child, is_module(child) ? join_path(path, child.name) : path);
     }
   }
@@ -66,14 +65,13 @@ class Walker {
   /// Whether a parameter of the module itself is trained.
   [[nodiscard]] bool learns(const NodeSpec& node, const std::string& path) const {
     const bool has_bias = node.kind == NodeKind::layer_norm || (node.kind == NodeKind::linear && node.bias);
-    // A tied weight is trained or not where it is owned.
+    // The owner of a tied weight decides whether it is trained.
     return trains(node.weight_of.empty() ? path + ".weight" : node.weight_of) ||
            (has_bias && trains(path + ".bias"));
   }
 
   /// Returns whether the result needs a gradient.
-  // `grad`: whether what goes in needs a gradient. Once it does, it does to the end: nothing here cuts a
-  // graph.
+  // `grad`: whether the input needs a gradient. Once true it stays true: no node detaches the graph.
   bool run_children(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     for (const NodeSpec& child : node.children) {
       grad = run_node(child, is_module(child) ? join_path(path, child.name) : path, grad, tape);
@@ -83,7 +81,7 @@ class Walker {
 
   bool run_list(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     const auto order = options_.list_order.find(ids_.at(path));
-    // Without an order of its own a list is as sequential as its children stand.
+    // Without an explicit order the children of a list run in sequence.
     if (order == options_.list_order.end()) return run_children(node, path, grad, tape);
     for (const std::uint32_t index : order->second) {
       if (index >= node.children.size()) {
@@ -100,7 +98,7 @@ class Walker {
   bool run_body(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     switch (node.kind) {
       case NodeKind::sequential:
-      // Around the children of a residual the input goes on, with its gradient.
+      // The input bypasses the children of a residual, with its gradient.
       case NodeKind::residual:
         return run_children(node, path, grad, tape) || grad;
       case NodeKind::list:
@@ -121,7 +119,7 @@ class Walker {
       case NodeKind::relu:
       case NodeKind::attention:
         return grad;
-      // Not a module: the use is seen in the module that is running, which fetches the weight (P10).
+      // Not a module: the use counts to the running module, which fetches the weight (P10).
       case NodeKind::functional_linear:
         visits_.push_back({VisitKind::use_external, running_.back(), params_.at(node.weight_of)});
         returned_.read(params_.at(node.weight_of));
@@ -141,19 +139,18 @@ class Walker {
   bool run_node(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     if (!is_module(node)) return run_body(node, path, grad, tape);
     const ModulePlan& module = module_at(path);
-    // Lists and what is inside a leaf module have no visits of their own, but what they run counts to
-    // gradients.
+    // Lists and modules inside a leaf module have no visits, but their parameters affect `grad`.
     if (!module.hooks) return run_body(node, path, grad, tape);
     visits_.push_back({VisitKind::pre_forward, module.id, kNone<ParamId>});
-    // Its own pre_forward is a part of what a recomputation repeats.
+    // A recomputation repeats its own pre_forward too.
     const std::size_t first = visits_.size() - 1;
     running_.push_back(module.id);
     returned_.entered();
-    // Apart, because `leave` is known only when the body is through.
+    // Separate, because `leave` is known only after the body.
     Tape inner;
     const bool out = run_body(node, path, grad, inner);
     for (const ParamId param : module.returns) {
-      // One that is not its own is read by attribute first.
+      // A parameter of another module is read by attribute first.
       const bool own = std::find(module.params.begin(), module.params.end(), param) != module.params.end();
       if (!own) visits_.push_back({VisitKind::use_external, module.id, param});
       visits_.push_back({VisitKind::return_param, module.id, param});
@@ -162,12 +159,12 @@ class Walker {
     visits_.push_back({VisitKind::post_forward, module.id, kNone<ParamId>});
     returned_.left(module.id);
 
-    // Read from behind: recompute, leave (pre_backward), what is inside, enter (post_backward).
+    // Read in reverse: recompute, leave (pre_backward), the modules inside, enter (post_backward).
     tape.push_back({Step::Kind::enter, module.id, grad, 0, 0});
     tape.insert(tape.end(), inner.begin(), inner.end());
-    // Backward of a module without parameters behind it never runs.
+    // If the output needs no gradient, backward of the module never runs.
     if (out) tape.push_back({Step::Kind::leave, module.id, false, 0, 0});
-    // `last` is past its post_forward. Without a backward nothing is recomputed either.
+    // `last` is one past its post_forward. Without a backward there is no recomputation.
     if (out && node.checkpoint) {
       tape.push_back({Step::Kind::recompute, module.id, false, first, visits_.size()});
     }
@@ -184,8 +181,8 @@ class Walker {
             visits_.push_back({VisitKind::pre_backward, step->module, kNone<ParamId>});
           }
           break;
-        // reports() is asked only where an end can be: it counts, and of several visits the first to ask is
-        // the one that reports.
+        // reports() has a side effect (of several visits the first call returns true), so call it only where
+        // an end is possible.
         case Step::Kind::enter:
           if (!step->reports_end || !ends.reports(step->module)) break;
           visits_.push_back({VisitKind::post_backward, step->module, kNone<ParamId>});
@@ -196,8 +193,8 @@ class Walker {
           // A copy: inserting a range of a vector into itself would read memory that has moved.
           const std::vector<Visit> again(visits_.begin() + static_cast<std::ptrdiff_t>(step->first),
                                          visits_.begin() + static_cast<std::ptrdiff_t>(step->last));
-          // The visits are copied; the two trackers have to see them: what is visited again reports its end
-          // again, and what is read here was returned by this forward.
+          // The two trackers must see the copied visits: modules visited again report their end again, and
+          // parameters read here were returned by this forward.
           for (std::size_t i = 0; i < again.size(); ++i) {
             const Visit& visit = again[i];
             if (visit.kind == VisitKind::pre_forward) {
@@ -205,7 +202,7 @@ class Walker {
               returned_.entered();
             }
             if (visit.kind == VisitKind::post_forward) returned_.left(visit.module);
-            // Read only to be returned: no use.
+            // Read only to be returned: not a use.
             const bool to_return = i + 1 < again.size() && again[i + 1].kind == VisitKind::return_param &&
                                    again[i + 1].param == visit.param;
             if (visit.kind == VisitKind::use_external && !to_return) returned_.read(visit.param);

@@ -1,5 +1,5 @@
-// The order in which one iteration visits the modules of a model: forward, then autograd's backward. It is
-// what drives a scheduler without a device (simulator, tests, checks against recorded sequences).
+// The order in which one iteration visits the modules of a model: forward, then autograd's backward. Drives a
+// scheduler without a device (simulator, tests, checks against recorded sequences).
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,17 @@ struct Visit {
 };
 
 struct VisitOptions {
-  std::int64_t iteration = 0;  ///< from 0; decides what a conditional skips
+  std::int64_t iteration = 0;  ///< from 0; decides which conditionals are skipped
   /// Which children of a list run, in order, instead of all of them: indices of children, repeats allowed.
   std::map<ModuleId, std::vector<std::uint32_t>> list_order;
-  /// As DeepSpeed's hooks: of several visits in one forward only the last one's backward reports its end
-  /// (BackwardEnds), and a returned parameter that was read brings a pre_backward of its own
-  /// (ReturnedValues).
+  /// As DeepSpeed's hooks: of several visits in one forward only the backward of the last reports its end
+  /// (BackwardEnds), and a returned parameter that was read adds a pre_backward (ReturnedValues).
   bool deepspeed_hooks = false;
 };
 
 /// All visits of one iteration. A module whose input needs no gradient has no post_backward (P12), one whose
-/// output needs none, everything up to it being frozen, no backward at all. Throws
-/// std::invalid_argument when list_order names a child that does not exist.
+/// output needs none (all parameters up to it frozen) no backward at all. Throws std::invalid_argument when
+/// list_order names a child that does not exist.
 [[nodiscard]] std::vector<Visit> visit_order(const ModelPlan& model, const VisitOptions& options = {});
 
 }  // namespace shardscope::plan

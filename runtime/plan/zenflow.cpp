@@ -16,7 +16,7 @@ ZenFlowSettings resolve_zenflow(const ZenFlowConfig& config) {
   settings.warm_up_steps = config.full_warm_up_rounds;
   settings.overlap_step = config.overlap_step;
   settings.offload_chosen = config.offload;
-  // 0 stands for auto from here on: an interval of 0 steps could not be.
+  // From here on 0 means auto: an interval of 0 steps is impossible.
   settings.update_interval = config.update_interval == ZenFlowConfig::kAuto ? 0 : config.update_interval;
   const bool has_interval = config.select_interval != ZenFlowConfig::kAuto;
   if (config.select_strategy == "auto") {
@@ -33,11 +33,11 @@ ZenFlowSettings resolve_zenflow(const ZenFlowConfig& config) {
                                   " needs it as a number");
     }
     settings.select_interval = config.select_interval;
-    // Epochs to steps. With an unknown length this is 0 as well.
+    // Epochs to steps; 0 if the length of an epoch is unknown.
     if (config.select_strategy == "epoch") settings.select_interval *= config.steps_per_epoch;
   }
-  // begin_step() updates before each selection: with selections closer together than the fixed interval,
-  // these and not the interval would say when to update.
+  // begin_step() updates before each selection: with selections more frequent than the fixed interval, the
+  // selections would determine the updates.
   if (settings.update_interval > 0 && settings.select_interval > 0 &&
       settings.select_interval < settings.update_interval) {
     throw std::invalid_argument("select_interval of " + std::to_string(settings.select_interval) +
@@ -52,7 +52,7 @@ std::vector<std::int32_t> select_columns(std::span<const float> scores, double r
   const auto count = static_cast<std::size_t>(ratio * static_cast<double>(scores.size()));
   std::vector<std::int32_t> columns(scores.size());
   std::iota(columns.begin(), columns.end(), 0);
-  // partial_sort: the few largest of many columns, so not all are ordered.
+  // partial_sort: only the few largest of many columns are needed.
   const auto end = columns.begin() + static_cast<std::ptrdiff_t>(std::min(count, columns.size()));
   std::partial_sort(columns.begin(), end, columns.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = scores[static_cast<std::size_t>(a)];
@@ -66,9 +66,9 @@ std::vector<std::int32_t> select_columns(std::span<const float> scores, double r
 
 std::int64_t ColumnSlice::capacity() const noexcept {
   if (columns == 0) return elems;
-  // The slice is a run of a row-major matrix [rows, columns] that may begin and end inside a row.
-  // Rows that the run touches, counted from the beginning of the row in which it starts. Of each at most
-  // `choose` elements are in chosen columns.
+  // The slice is a run of a row-major matrix [rows, columns] that may begin and end inside a row. Rows that
+  // the slice touches, counted from the beginning of its first row. Each has at most `choose` elements in
+  // chosen columns.
   const std::int64_t rows = ceil_div(first_column + elems, columns);
   return std::min(elems, choose * rows);
 }
@@ -79,7 +79,7 @@ std::vector<ColumnSlice> column_slices(const ModelPlan& model, const Ownership& 
   for (const ParamPlan& param : model.params) {
     if (!param.trainable) continue;
     for (const OwnedSlice& owned : ownership.slices(param.id, rank)) {
-      // In stage 3 a rank behind the end of a small parameter owns padding alone.
+      // In stage 3 a rank past the end of a small parameter owns padding only.
       if (owned.elems == 0) continue;
       ColumnSlice slice{param.id, owned.owned_offset, owned.elems, 0, 0, 0};
       if (param.shape.size() == 2) {
@@ -136,12 +136,12 @@ void ZenFlowSchedule::restore(const ZenFlowProgress& progress) {
 
 bool ZenFlowSchedule::selects_next() const noexcept {
   const std::int64_t beyond = step_ - settings_.warm_up_steps;
-  // The first step after the warm-up always chooses: until then there are no columns. Later ones count from
-  // step 0, not from the end of the warm-up.
+  // The first step after the warm-up always chooses: until then there are no columns. Later selections count
+  // from step 0, not from the end of the warm-up.
   return beyond >= 0 && (beyond == 0 || every(settings_.select_interval, step_));
 }
 
-/// Of several causes that hold the first is reported.
+/// If several causes apply, the first is reported.
 ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
   // Before step_ moves: selects_next() is about the step that begins here.
   const bool select = selects_next();
@@ -156,24 +156,24 @@ ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
     now.update = true;
     now.update_cause = cause;
   };
-  // In the order of UpdateCause: the lambda keeps the first that holds. `beyond + 1` counts the steps up to
+  // In the order of UpdateCause: the lambda keeps the first that applies. `beyond + 1` counts the steps up to
   // and with this one.
   update(beyond + 1 <= 0, UpdateCause::warm_up);
   update(every(settings_.update_interval, beyond + 1), UpdateCause::interval);
   update(observes() && decided_, UpdateCause::votes);
-  // Before columns are chosen anew, nothing of the old choice may wait.
+  // Before a new selection no gradients of the old one may be left in the sum.
   update(every(settings_.select_interval, step + 1), UpdateCause::before_selection);
-  // The votes of the step before are used up, whether or not this step would have updated without them.
+  // The votes of the previous step are consumed, even if this step updates for another cause.
   if (observes()) {
     votes_ = 0;
     if (decided_) {
-      // The sums that voted are gone with the update. average_selected_ stays: with u = 1 next, its factor (u
+      // The update consumed the sums that voted. average_selected_ stays: with u = 1 next, its factor (u
       // - 1) drops it.
       since_decision_ = 0;
       std::fill(waiting_.begin(), waiting_.end(), 0.0);
     }
     ++since_decision_;
-    // A step that does not observe() leaves no decision to the next.
+    // A step without observe() makes no decision for the next.
     decided_ = false;
   }
   now.steps_in_sum = ++in_sum_;  // this step's gradient is part of the sum that an update takes
@@ -188,8 +188,8 @@ void ZenFlowSchedule::observe(std::span<const GradientMass> masses) {
   }
   // At least 1: begin_step() counted this step.
   const auto u = static_cast<double>(since_decision_);
-  // DeepSpeed's weights of the two sides (O5): a column is worth the same on either, so each mass is divided
-  // by its share of the columns.
+  // DeepSpeed's weights of the two sides (O5): each mass is divided by its share of the columns, so that both
+  // are per column.
   const double chosen = 10 * settings_.topk_ratio;
   const double rest = 10 * (1 - settings_.topk_ratio);
   votes_ = 0;
@@ -212,7 +212,7 @@ std::int64_t ZenFlowSchedule::votes_needed() const noexcept {
 
 bool needs_columns(const ZenFlowSettings& settings, const ZenFlowProgress& progress) {
   if (!progress.chosen) return false;
-  // Asked of the schedule itself, so that this cannot part from what begin_step() will do.
+  // Computed by the schedule itself, so that it always agrees with begin_step().
   ZenFlowSchedule schedule(settings, progress.waiting.size());
   schedule.restore(progress);
   return !schedule.selects_next();
@@ -222,13 +222,13 @@ std::string why_not_continue(const std::optional<ZenFlowSettings>& settings, con
                              bool same_layout) {
   const std::string sum = "the gradients of " + std::to_string(progress.in_sum) +
                           (progress.in_sum == 1 ? " step" : " steps") + " wait for ZenFlow's next update";
-  // Without ZenFlow nothing takes the sum: the gradients in it would be lost without a word.
+  // Without ZenFlow the sum is never applied: its gradients would be lost silently.
   if (!settings) {
     if (progress.in_sum == 0) return {};
     return sum +
            "; continue with \"zenflow\", or from a checkpoint made after an update (each update_interval)";
   }
-  // The next step uses the columns of the checkpoint, which are of rows: they fit only who owns the same
+  // The next step uses the columns of the checkpoint, which are valid only for a rank that owns the same
   // rows.
   if (needs_columns(*settings, progress)) {
     if (same_layout) return {};
@@ -236,8 +236,8 @@ std::string why_not_continue(const std::optional<ZenFlowSettings>& settings, con
            "stage "
            "and layout, or from a checkpoint after which columns are chosen anew (each select_interval)";
   }
-  // The settings changed so that the next step chooses: with the old ones an update would have come first,
-  // and the sum would now be split by columns that it was not made with.
+  // The settings changed so that the next step selects: with the old ones an update would have come first,
+  // and the sum would now be split by columns other than those it was accumulated with.
   if (progress.chosen && progress.in_sum > 0) {
     return sum +
            ", but with these settings columns are chosen anew before it; continue with the settings the "
@@ -246,7 +246,7 @@ std::string why_not_continue(const std::optional<ZenFlowSettings>& settings, con
   return {};
 }
 
-// Rounded up: the pieces are spread from the first step on, and the last step has none left over.
+// Rounded up: pieces start with the first step, and none is left after the last.
 std::int64_t pieces_due(std::int64_t pieces, std::int64_t step, std::int64_t steps) noexcept {
   if (step >= steps) return pieces;
   return ceil_div(pieces * step, steps);

@@ -1,7 +1,7 @@
-// Every key of DeepSpeed's `zero_optimization`, with DeepSpeed 0.19's defaults, as plain data. The JSON
-// reader fills it; the planners take what concerns them from it. Element counts are elements, not bytes;
-// members carry the key's own name wherever that name is clear. Sources: docs/zero.md P1, P16-P19, O1-O7
-// (deepspeed/runtime/zero/config.py, offload_config.py).
+// Every key of DeepSpeed's `zero_optimization`, with DeepSpeed 0.19's defaults, as plain data. Filled by the
+// JSON reader, read by the planners. Sizes are elements, not bytes, unless noted; members have the key's name
+// where that name is clear. Sources: docs/zero.md P1, P16-P19, O1-O7 (deepspeed/runtime/zero/config.py,
+// offload_config.py).
 #pragma once
 
 #include <cstdint>
@@ -79,13 +79,13 @@ struct LocoConfig {
   std::int64_t reset_t = 1024;
 };
 
-/// `shardscope.compat` in detail: each divergence of docs/zero.md section D on its own switch. The three
-/// presets are `default_switches`; a single key may then be overridden.
+/// `shardscope.compat` in detail: a switch for each difference in docs/zero.md section D. default_switches()
+/// returns the three presets; single keys may then be overridden.
 struct CompatSwitches {
   Compat scheduler = Compat::shardscope;  ///< stage-3 fetch and release decisions
-  /// D4: slices of a bucket travel in one all-reduce (2S) instead of a reduce to each owner (S).
+  /// D4: one all-reduce over the slices of a bucket (2S) instead of a reduce to each owner (S).
   bool multi_rank_bucket_allreduce = false;
-  /// D5: one all-gather per parameter group, whatever allgather_bucket_size says.
+  /// D5: one all-gather per parameter group; allgather_bucket_size is ignored.
   bool ignore_allgather_bucket_size = false;
   /// D6: the secondary tensor of hpZ serves forward gathers too while it exists.
   bool hpz_secondary_in_forward = false;
@@ -96,23 +96,23 @@ struct CompatSwitches {
   bool legacy_stage1_layout = false;
   /// D8: the loss scale is updated before gradients are divided by it.
   bool update_scale_before_unscale = false;
-  /// L2: stage 3 leaves a step out for gradients that are not finite in fp16 only, whatever
-  /// check_grad_overflow says (deepspeed/runtime/zero/stage3.py, _overflow_check_and_loss_scale_update).
+  /// L2: stage 3 skips a step with non-finite gradients in fp16 only, whatever the value of
+  /// check_grad_overflow (deepspeed/runtime/zero/stage3.py, _overflow_check_and_loss_scale_update).
   bool stage3_skips_fp16_only = false;
   /// V6: a gradient that spans ranks stays whole on both until the step.
   bool keep_spanning_gradients = false;
-  /// C6: the host waits before it has more handles of gathers, or stage-3 reductions, unfinished; 0: never.
+  /// C6: limits of unfinished gathers and stage-3 reductions, beyond which the host waits; 0: no limit.
   std::int64_t max_ongoing_fetch_events = 0;
   std::int64_t max_param_reduce_events = 0;
-  // In no preset: they cost memory and change no decision.
+  // Not part of any preset: they cost memory and change no decision.
   /// S9, S18, V5: buckets are buffers that gradients are copied into, and the update reads an fp32 copy of
-  /// the owned gradients, for which the 16-bit ones are freed; see holds_gradient_buffers().
+  /// the owned gradients, which replaces the 16-bit ones; see holds_gradient_buffers().
   bool gradient_buffers = false;
-  /// P13: several parameters are gathered into one flat tensor and cut out of it.
+  /// P13: a gather of several parameters goes to one flat tensor, from which they are copied.
   bool flat_gathers = false;
   /// P17, P18: with zero_quantized_weights the secondary copies of trained parameters are int8 too.
   bool hpz_quantized_copies = false;
-  /// P2: every rank gets the initial weights from rank 0.
+  /// P2: rank 0 broadcasts the initial weights.
   bool broadcast_weights = false;
 };
 [[nodiscard]] CompatSwitches default_switches(Compat compat) noexcept;
@@ -124,7 +124,7 @@ struct ZeroConfig {
   bool contiguous_gradients = true;
   bool reduce_scatter = true;
   std::int64_t reduce_bucket_size = 500'000'000;
-  bool use_multi_rank_bucket_allreduce = true;  ///< counts only where CompatSwitches asks for it
+  bool use_multi_rank_bucket_allreduce = true;  ///< effective only with the switch of CompatSwitches
   bool allgather_partitions = true;
   std::int64_t allgather_bucket_size = 500'000'000;
   std::optional<bool> overlap_comm;
@@ -170,7 +170,7 @@ struct ZeroConfig {
   // From elsewhere in the DeepSpeed file, because ZeRO's decisions depend on it.
   AioConfig aio;
   std::int64_t gradient_accumulation_steps = 1;
-  std::int64_t ranks_per_node = 0;  ///< shardscope.ranks_per_node; 0: as the launcher placed them
+  std::int64_t ranks_per_node = 0;  ///< shardscope.ranks_per_node; 0: as the launcher reports
   double gradient_predivide_factor = 1.0;
   bool prescale_gradients = false;
 

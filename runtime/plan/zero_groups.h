@@ -1,5 +1,5 @@
-// Which ranks work together in ZeRO++ and MiCS (docs/zero.md P16, P17, P19). Ranks count up along the
-// nodes: node k holds the ranks [k * ranks_per_node, (k + 1) * ranks_per_node).
+// Process groups of ZeRO++ and MiCS (docs/zero.md P16, P17, P19). Ranks are numbered node by node: node k
+// holds the ranks [k * ranks_per_node, (k + 1) * ranks_per_node).
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct ZeroGroups {
   std::vector<std::uint32_t> replica;    ///< MiCS: the ranks with this rank's shard, one of each shard group
   std::vector<std::uint32_t> shard_intra;  ///< MiCS, hierarchical gather: members of `shard` on this node
   std::vector<std::uint32_t>
-      shard_inter;  ///< MiCS, hierarchical gather: those at this rank's place on the nodes
+      shard_inter;  ///< MiCS, hierarchical gather: members with this rank's local rank on all nodes
   std::vector<std::uint32_t> intra_node;  ///< qgZ: the ranks of this node
-  std::vector<std::uint32_t> inter_node;  ///< qgZ: the ranks at this rank's place on the nodes
+  std::vector<std::uint32_t> inter_node;  ///< qgZ: the ranks with this rank's local rank on all nodes
 };
 
 /// Throws std::invalid_argument, naming the key, when a size does not divide the world or a shard group does
@@ -35,7 +35,8 @@ struct ZeroGroups {
 /// Ranks over which each parameter is sharded: mics_shard_size, or all of them.
 [[nodiscard]] std::uint32_t shard_world(const ZeroConfig& zero, std::uint32_t world);
 
-/// Whether gradients may take the quantized path at all: stage 3, several nodes, and more than one rank.
+/// Whether any gradient may take the quantized path: stage 3 with zero_quantized_gradients and
+/// reduce_scatter, on several nodes.
 [[nodiscard]] bool quantizes_gradients(const ZeroConfig& zero, const Topology& topology) noexcept;
 /// Whether MiCS gathers across nodes and then inside them: the shard group spans several nodes.
 [[nodiscard]] bool gathers_hierarchically(const ZeroConfig& zero, const Topology& topology) noexcept;

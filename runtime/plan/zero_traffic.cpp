@@ -9,7 +9,7 @@
 namespace shardscope::plan {
 namespace {
 
-/// Of an fp32 scale. It counts as one element of the collective that carries it.
+/// Bytes of an fp32 scale, which counts as one element of its collective.
 constexpr std::int64_t kScaleBytes = 4;
 
 Traffic& at(ScopeTraffic& traffic, TrafficScope scope) { return traffic[static_cast<std::size_t>(scope)]; }
@@ -19,9 +19,8 @@ void add(ScopeTraffic& traffic, TrafficScope scope, std::int64_t elems, std::int
   at(traffic, scope).bytes += bytes;
 }
 
-/// The sums for one parameter after the other.
-/// `whole` is a rank's shard times the ranks that share it: a collective moves equal parts, so padding
-/// travels.
+/// Adds up the traffic of one parameter at a time. `whole` is a rank's shard times the ranks that share it: a
+/// collective moves equal parts, padding included.
 class Counter {
  public:
   Counter(const ZeroConfig& zero, const TrafficInput& input)
@@ -31,8 +30,8 @@ class Counter {
         primary_(zero.mics_shard_size > 0 ? TrafficScope::shard : TrafficScope::world) {}
 
   void gather(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
-    // The order of these branches is that of GatherPath::gather(): what goes as int8 takes neither the
-    // all-reduce nor the way over nodes. Counters of a run are compared with these sums.
+    // The order of these branches is that of GatherPath::gather(): int8 parameters use neither the all-reduce
+    // nor the hierarchical gather. Counters of a run are compared with these sums.
     const std::int64_t shard = partition_param(elems_of_shape(param.shape), ranks_).shard_elems;
     const std::int64_t whole = shard * ranks_;
     const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
@@ -60,13 +59,13 @@ class Counter {
     // The copy holds the padding of all primary shards, so this is the same `whole` as of gather(), over a
     // smaller group.
     const std::int64_t whole = secondary_elems(elems, ranks_, group) * group;
-    // Of a frozen parameter the copy is int8 where the shards are; of a trained one only where qwZ is asked
-    // to keep it so, by a switch.
+    // The copy of a frozen parameter is int8 where the shards are, that of a trained one only with qwZ and
+    // the switch hpz_quantized_copies.
     const bool rounded = packed(param, partition_param(elems, ranks_).shard_elems) ||
                          (!param.frozen && zero_.compat.hpz_quantized_copies &&
                           quantizes_weight(zero_, ranks_, persistence_of(param)));
     if (rounded) {
-      // In the groups of the shards that a copy consists of: as many scales as all shards together have.
+      // A copy has the groups of the shards it consists of: as many scales as all shards together.
       const std::int64_t scales = packed_secondary(elems, ranks_, group).scales() * group;
       add(traffic, TrafficScope::secondary, times * (whole + scales), times * (whole + scales * kScaleBytes));
       return;
@@ -77,29 +76,30 @@ class Counter {
   void reduce(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
     const std::int64_t elems = elems_of_shape(param.shape);
     const Topology& topology = input_.topology;
-    // Over all ranks and without padding: an all-reduce needs no equal parts. MiCS has no second reduction
-    // then.
+    // Over all ranks and without padding: an all-reduce needs no equal parts. MiCS has no second reduction in
+    // this case.
     if (!zero_.reduce_scatter) {
       add(traffic, TrafficScope::world, times * 2 * elems, times * 2 * elems * input_.gradient_bytes);
       return;
     }
-    // int4 asks for two dimensions and a whole number of bytes for each rank; all else goes as it is (P19).
+    // int4 needs two dimensions and a whole number of bytes per rank; other gradients are not quantized
+    // (P19).
     if (gradient_path(zero_, topology, param.shape) == GradientPath::reduce_scatter) {
       const std::int64_t whole = partition_param(elems, ranks_).shard_elems * ranks_;
       add(traffic, primary_, times * whole, times * whole * input_.gradient_bytes);
       return;
     }
     // Groups of one rank's slice, elems / world elements. The first hop carries the slices of all ranks, the
-    // second those of one place in each node.
+    // second those of one local rank in each node.
     const std::int64_t groups = gradient_groups(param.shape, topology.world).groups;
     const std::int64_t nodes = topology.nodes();
-    // On nodes of one rank the first hop does not exist: QuantizedReduce sends between the nodes at once.
+    // With one rank per node the first hop does not exist: QuantizedReduce sends between nodes directly.
     if (topology.ranks_per_node > 1) {
       const std::int64_t scales = groups * topology.world;
       add(traffic, TrafficScope::intra_node, times * (elems + scales),
           times * (elems / 2 + scales * kScaleBytes));
     }
-    // gradient_path() made elems a multiple of 2 * world, so that both divisions leave no rest.
+    // gradient_path() ensures that elems is a multiple of 2 * world, so both divisions are exact.
     const std::int64_t second = elems / topology.ranks_per_node;
     add(traffic, TrafficScope::inter_node, times * (second + groups * nodes),
         times * (second / 2 + groups * nodes * kScaleBytes));
@@ -115,7 +115,7 @@ class Counter {
   [[nodiscard]] static Persistence persistence_of(const TrafficParam& param) noexcept {
     return param.persistent ? Persistence::persistent : Persistence::released;
   }
-  /// Whether its shards, `shard_elems` each, are stored and travel as int8.
+  /// Whether its shards, `shard_elems` each, are stored and communicated as int8.
   [[nodiscard]] bool packed(const TrafficParam& param, std::int64_t shard_elems) const {
     return param.frozen && stored_quantized(zero_, persistence_of(param), shard_elems * input_.param_bytes);
   }
@@ -154,12 +154,12 @@ Traffic StepTraffic::total() const noexcept {
 
 StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConfig& zero,
                          const TrafficInput& input) {
-  static_cast<void>(make_zero_groups(zero, input.topology, 0));  // refuses what cannot be
+  static_cast<void>(make_zero_groups(zero, input.topology, 0));  // validates the groups
   const Counter counter(zero, input);
   StepTraffic traffic;
   std::int64_t owned = 0;
   const std::int64_t k = input.micro_steps;
-  // Copies live from the first forward to the step; with the compat switch later forwards read them too.
+  // Copies exist from the first forward to the step; with the compat switch later forwards read them too.
   const std::int64_t from_copies =
       zero.hpz_partition_size > 1 && zero.compat.hpz_secondary_in_forward ? k - 1 : 0;
   // DeepSpeed's partitions persistent parameters at the update, frozen ones too.
@@ -170,20 +170,20 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
       counter.reduce(traffic.reduce, param, k);
       owned += counter.owned(param);
     }
-    // Our scheduler leaves a frozen one whole: it does not change, and no step gathers it again.
+    // Our scheduler keeps a frozen one gathered: it does not change, and no step gathers it again.
     if (param.persistent) {
       if (!param.frozen) {
         counter.gather(traffic.persistent, param, 1);
       } else if (frozen_again && zero.hpz_partition_size > 1) {
-        // From its copy, as below: it was made while no trace was followed yet.
+        // From its copy, as below: the copy was made while no trace was followed yet.
         counter.gather_secondary(traffic.persistent, param, 1);
       } else if (frozen_again) {
         counter.gather(traffic.persistent, param, 1);
       }
       continue;
     }
-    // Its copy outlives the step (weights_change() ends those of what changed), so that every pass reads it.
-    // The first forward of a run, which makes it, is not this step.
+    // Its copy outlives the step (weights_change() frees those of changed weights), so every pass reads it.
+    // Not counted: the first forward of a run, which makes the copy.
     if (param.frozen && zero.hpz_partition_size > 1) {
       counter.gather_secondary(traffic.forward, param, k);
       counter.gather_secondary(traffic.backward, param, k);
@@ -197,8 +197,8 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
       counter.gather(traffic.backward, param, k);
     }
   }
-  // MiCS: the sums of each shard group meet once a step, over what one rank owns and in the type of the sums.
-  // Without reduce_scatter the gradients were summed over all ranks already.
+  // MiCS: one all-reduce of the sums of all shard groups per step, over a rank's owned range, in the type of
+  // the sums. Without reduce_scatter the gradients were already summed over all ranks.
   const std::uint32_t replicas = input.topology.world / shard_world(zero, input.topology.world);
   if (replicas > 1 && zero.reduce_scatter) {
     add(traffic.reduce, TrafficScope::replica, 2 * owned, 2 * owned * input.sum_bytes);
@@ -207,10 +207,10 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
 }
 
 std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::int64_t micro_steps) {
-  // In a world of one nothing is rounded (quantizes_weight()), whatever the key says.
+  // A single rank quantizes nothing (quantizes_weight()), whatever the key.
   const bool rounded = zero.quantized_weights && topology.world > 1;
   std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";
-  // Both hops: what a rank collects inside the node, then what it collects between nodes.
+  // Both hops: elements gathered inside the node, then between nodes.
   if (gathers_hierarchically(zero, topology)) primary = "(S + " + shard_text(topology.ranks_per_node) + ")";
   const char* const copies = rounded && zero.compat.hpz_quantized_copies ? "S int8 secondary" : "S secondary";
   std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? copies : primary) + " + ";
@@ -221,7 +221,7 @@ std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::
   } else {
     text += "S int4";
   }
-  // What follows is outside the bracket: the replicas' all-reduce is paid once a step.
+  // Outside the bracket: the replicas' all-reduce occurs once per step.
   if (micro_steps > 1) text = std::to_string(micro_steps) + "(" + text + ")";
   if (zero.quantized_nontrainable_weights && !rounded) text += ", frozen int8";
   if (shard_world(zero, topology.world) < topology.world) {

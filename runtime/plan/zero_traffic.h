@@ -1,6 +1,6 @@
-// What one rank communicates in an optimizer step of stage 3, exactly, among which ranks: padding, scales and
-// the two hops of hierarchical collectives included (ZeRO++; docs/zero.md P16-P19). The ZeRO paper's S
-// and 2S are in memory_model.h; this is what events and counters of a run add up to.
+// Exact communication of one rank in an optimizer step of stage 3, by process group: padding, scales and the
+// two hops of hierarchical collectives included (ZeRO++; docs/zero.md P16-P19). The ZeRO paper's S and 2S are
+// in memory_model.h; these figures equal the sums of a run's events and counters.
 #pragma once
 
 #include <array>
@@ -13,12 +13,13 @@
 
 namespace shardscope::plan {
 
-/// Among which ranks; in the order of the events' CollectiveScope.
+/// Process group of a collective, in the order of the events' CollectiveScope.
 enum class TrafficScope : std::uint8_t { world, secondary, shard, replica, intra_node, inter_node };
 inline constexpr std::size_t kTrafficScopes = 6;
 
-/// As metrics 2.3 counts: an all-gather, reduce-scatter or all-to-all the whole over its ranks, an all-reduce
-/// twice its elements. An int4 element is one element of half a byte; a scale is an element of four bytes.
+/// Counted as in metrics 2.3: an all-gather, reduce-scatter or all-to-all counts the whole over its ranks, an
+/// all-reduce twice its elements. An int4 element is one element of half a byte; a scale is an element of
+/// four bytes.
 struct Traffic {
   std::int64_t elems = 0;
   std::int64_t bytes = 0;
@@ -45,9 +46,9 @@ struct TrafficParam {
 struct TrafficInput {
   Topology topology;
   std::int64_t micro_steps = 1;
-  std::int64_t param_bytes = 2;      ///< of an element of a parameter
-  std::int64_t gradient_bytes = 2;   ///< of an element of a gradient on its way
-  std::int64_t sum_bytes = 2;        ///< of an element of the owned gradients
+  std::int64_t param_bytes = 2;      ///< bytes per parameter element
+  std::int64_t gradient_bytes = 2;   ///< bytes per communicated gradient element
+  std::int64_t sum_bytes = 2;        ///< bytes per element of the owned gradients
   std::int64_t shard_alignment = 1;  ///< see make_shard_layout
 };
 
@@ -56,7 +57,7 @@ struct TrafficInput {
 [[nodiscard]] StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConfig& zero,
                                        const TrafficInput& input);
 
-/// The volumes in words: "S int8 + S secondary + (S + S/4) int4"; several micro-steps "2(...)".
+/// The volumes as a formula: "S int8 + S secondary + (S + S/4) int4"; several micro-steps "2(...)".
 [[nodiscard]] std::string traffic_text(const ZeroConfig& zero, const Topology& topology,
                                        std::int64_t micro_steps);
 

@@ -10,13 +10,13 @@ namespace shardscope::simulate {
 
 namespace {
 
-/// What a processor computes of a product at a time: a square of results, of the products of at most so many
-/// pairs (libraries cut deep products, split-K). The sizes of cuBLAS's and CUTLASS's usual kernels.
+/// One processor's unit of a matrix product: a square tile of results, with at most kPieceDepth terms
+/// (libraries divide deep products, split-K). The sizes of usual cuBLAS and CUTLASS kernels.
 constexpr double kTile = 128, kPieceDepth = 1024;
 
 }  // namespace
 
-// Of work without a rate, 0 / 0, nothing is known either.
+// Also maps NaN (0 / 0, work without a rate) to kLongestWorkNs.
 std::int64_t whole_ns(double ns) noexcept {
   return ns < static_cast<double>(kLongestWorkNs) ? std::llround(ns) : kLongestWorkNs;
 }

@@ -1,4 +1,4 @@
-// How long things take on a machine that is not there. Pure: hardware and work in, nanoseconds out.
+// Durations on the simulated hardware. Pure: hardware and work in, nanoseconds out.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace shardscope::simulate {
 
-/// The ranks of a collective, as far as time depends on them.
+/// The properties of a collective's ranks that its duration depends on.
 struct GroupShape {
   std::uint32_t ranks = 1;
-  std::uint32_t nodes = 1;  ///< that they are on, evenly
+  std::uint32_t nodes = 1;  ///< on which the ranks are, evenly distributed
 };
 
-/// Longer than anything takes that a rank does in one piece: what rates or sizes make longer is this. The
-/// playback refuses it, so that no sum of times is beyond 64 bits.
+/// Upper bound of a single duration, to which longer ones are clamped. The playback rejects it, so that no
+/// sum of times exceeds 64 bits.
 constexpr std::int64_t kLongestWorkNs = 24LL * 3600 * 1'000'000'000;
-/// As long as kLongestWorkNs at most.
+/// Rounded, at most kLongestWorkNs.
 [[nodiscard]] std::int64_t whole_ns(double ns) noexcept;
 
 class CostModel {
@@ -34,7 +34,7 @@ class CostModel {
   [[nodiscard]] std::int64_t kernel_ns(const kernels::Work& work) const noexcept;
   /// The CPU's work on host memory: bytes / host memory bandwidth.
   [[nodiscard]] std::int64_t host_work_ns(const kernels::Work& work) const noexcept;
-  /// A copy inside device memory, which is read and written.
+  /// A copy inside device memory: counts reading and writing.
   [[nodiscard]] std::int64_t device_copy_ns(std::size_t bytes) const noexcept;
   /// A copy between the device and the host.
   [[nodiscard]] std::int64_t host_copy_ns(std::size_t bytes) const noexcept;
@@ -42,14 +42,14 @@ class CostModel {
   [[nodiscard]] std::int64_t nvme_ns(const kernels::Work& work) const noexcept;
   [[nodiscard]] std::int64_t launch_ns() const noexcept;
 
-  /// From the arrival of the last rank until anything moves: latency * ceil(log2(ranks)).
+  /// From the arrival of the last rank to the start of the transfer: latency * ceil(log2(ranks)).
   [[nodiscard]] std::int64_t collective_latency_ns(const GroupShape& group) const noexcept;
-  /// Then, where its links are its own: bytes * bus_factor / bandwidth. Among nodes the bandwidth is the
-  /// smaller of `inside` and the part of the node's links that the group's ranks on a node have; alone, a
-  /// rank waits for no other and nothing moves. `bytes`: metrics.md 2.3, S.
+  /// The transfer, on unshared links: bytes * bus_factor / bandwidth. Among nodes the bandwidth is the
+  /// smaller of `inside` and the share of the node's links for the group's ranks on a node; 0 for a single
+  /// rank. `bytes`: metrics.md 2.3, S.
   [[nodiscard]] std::int64_t collective_moving_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
                                                   const GroupShape& group) const noexcept;
-  /// Small values that hosts exchange: latency only.
+  /// Exchange of small values between hosts: latency only.
   [[nodiscard]] std::int64_t host_exchange_ns(const GroupShape& group) const noexcept;
 
  private:

@@ -17,18 +17,18 @@ namespace {
 /// Unsent bytes of one rank before the simulation waits for the collector.
 constexpr std::size_t kQueueBytes = std::size_t{4} << 20;
 constexpr std::chrono::milliseconds kPause{1};
-/// A collector that is behind is waited for; one that says nothing for this long is gone.
+/// A slow collector is waited for; one that is silent for this long counts as gone.
 constexpr std::chrono::seconds kSilence{10};
-constexpr std::chrono::seconds kMoment{2};  ///< in which a collector answers that is there
+constexpr std::chrono::seconds kMoment{2};  ///< in which a running collector responds
 constexpr double kLastWait_s = 60;  ///< for the collector to confirm the end of one rank after the other
 
 constexpr std::chrono::milliseconds kConnectPause{5};
-constexpr std::size_t kRanksAtOnce = 64;  ///< that connect
+constexpr std::size_t kRanksAtOnce = 64;  ///< that connect at a time
 
 /// A link: two connections, the file descriptors that wake their threads, and its control thread's.
 constexpr std::size_t kFilesPerLink = 8;
 
-/// Of the rest of the process.
+/// Files of the rest of the process.
 constexpr std::size_t kOtherFiles = 256;
 }  // namespace
 
@@ -59,7 +59,7 @@ EventSender::EventSender(const Destination& destination, const instrumentation::
       context_(ranks.count) {
   sent_until_ns_.assign(ranks.count, instrumentation::monotonic_now_ns());
   for (const std::string& endpoint : destination.endpoints)
-    static_cast<void>(instrumentation::endpoints_of(endpoint));  // throws where it can be none
+    static_cast<void>(instrumentation::endpoints_of(endpoint));  // throws if invalid
 }
 
 EventSender::~EventSender() = default;
@@ -84,8 +84,7 @@ void EventSender::connect(double seconds, const std::function<void()>& waiting) 
   bool notified = false;
   auto begin = std::chrono::steady_clock::now();
   for (std::size_t done = 0; done < ranks_.count;) {
-    // Hellos, clock comparisons and tables of thousands of ranks at once would be too much for one
-    // machine.
+    // Hellos, clock samples and tables of thousands of ranks at once would overload one machine.
     const std::size_t end = std::min<std::size_t>(ranks_.count, done + kRanksAtOnce);
     while (links_.size() < end) add_link(ranks_.first + static_cast<std::uint32_t>(links_.size()));
     for (; done < end; ++done) {
@@ -152,7 +151,7 @@ void EventSender::finish(int exit_code, const std::string& text) {
   pump();
   std::size_t unconfirmed = 0, first = 0;
   for (std::size_t i = 0; i < links_.size(); ++i) {
-    // Where one does not confirm, the others are not waited for as well.
+    // If one does not confirm, do not wait for the others as well.
     const double wait_s = unconfirmed == 0 ? kLastWait_s : 0.0;
     if (links_[i]->drain(wait_s)) continue;
     if (unconfirmed++ == 0) first = i;

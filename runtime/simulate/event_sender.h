@@ -1,5 +1,5 @@
-// Sends the events of simulated ranks to their collectors, each rank over a link of its own, as ranks do.
-// Unlike training it waits for a collector: nothing is lost to a full queue.
+// Sends the events of simulated ranks to their collectors, each rank over its own link, as in training.
+// Unlike training it waits for a slow collector: no event is dropped for a full queue.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace shardscope::simulate {
 
-/// Where the ranks of a run publish.
+/// The collectors to which the ranks of a run publish.
 struct Destination {
-  std::vector<std::string> endpoints;  ///< of several the ranks have equal parts, in order: one for each node
+  std::vector<std::string> endpoints;  ///< with several, ranks are divided equally in order: one per node
   std::string key_file;
   [[nodiscard]] const std::string& of(std::uint32_t rank, std::uint32_t world) const noexcept {
     return endpoints[std::size_t{rank} * endpoints.size() / world];
@@ -28,32 +28,31 @@ struct RankRange {
 
 class EventSender {
  public:
-  /// Most ranks that one process may have connections for. Raises its own limit of open files to what it may
-  /// be.
+  /// Maximum number of ranks that one process can connect. Raises the process's limit of open files to its
+  /// hard limit.
   [[nodiscard]] static std::uint32_t most_ranks();
 
-  /// A sender for the ranks `ranks`. `tables`: of rank 0; the other ranks' differ in their rank and host
-  /// only, and leave out the lists, which one rank sends for all. Throws std::runtime_error when an endpoint
-  /// cannot be one.
+  /// A sender for the ranks `ranks`. `tables`: of rank 0; those of other ranks differ in rank and host only,
+  /// and omit the lists, which one rank sends for all. Throws std::runtime_error on an invalid endpoint.
   EventSender(const Destination& destination, const instrumentation::RunTables& tables,
               instrumentation::Detail detail, RankRange ranks);
   ~EventSender();
   EventSender(const EventSender&) = delete;
   EventSender& operator=(const EventSender&) = delete;
 
-  /// Connects the ranks in turns and waits until the collectors answer. Throws std::runtime_error when it
-  /// does not within `seconds`. `waiting` is called once where it takes more than a moment.
+  /// Connects the ranks in batches and waits until the collectors respond. Throws std::runtime_error if one
+  /// does not within `seconds`. `waiting` is called once if it takes longer than two seconds.
   void connect(double seconds, const std::function<void()>& waiting);
-  /// Events of one rank in order of time. Throws std::runtime_error when the collector has gone.
+  /// Queues events of one rank, in order of time. Throws std::runtime_error if the collector is gone.
   void take(std::uint32_t rank, std::vector<instrumentation::Event> events);
-  /// A message of its first rank.
+  /// Sends a message of the first rank.
   void message(instrumentation::Severity severity, const std::string& text);
-  /// A kernel's name, of every rank.
+  /// Sends a kernel's name for every rank.
   void name(std::uint32_t id, const std::string& text);
-  /// Sends what waits, where there is nothing new.
+  /// Sends queued data; call while there are no new events.
   void pump();
-  /// Ends every rank's run. Returns when the collector has everything; throws std::runtime_error when it has
-  /// not after a minute, or is gone. With an exit code that is not 0 it returns in any case.
+  /// Ends every rank's run. Returns when the collector has received everything; throws std::runtime_error if
+  /// it has not after a minute, or is gone. With an exit code other than 0 it returns in any case.
   void finish(int exit_code, const std::string& text);
 
  private:
@@ -64,7 +63,7 @@ class EventSender {
   void add_link(std::uint32_t rank);
 
   const Destination destination_;
-  const instrumentation::RunTables tables_, lean_;  ///< whole, and without the lists
+  const instrumentation::RunTables tables_, lean_;  ///< complete, and without the lists
   const instrumentation::Detail detail_;
   const RankRange ranks_;
   const std::uint32_t world_;

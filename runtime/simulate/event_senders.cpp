@@ -24,18 +24,18 @@ namespace {
 using instrumentation::Event;
 static_assert(std::is_trivially_copyable_v<Event>, "events go from process to process as they are");
 
-/// While nothing is handed over, how often what is unsent is looked at.
+/// Interval at which queued data is sent while no events are passed.
 constexpr std::chrono::milliseconds kPumpEvery{100};
 
-/// More of them would compete for the cores with the simulation.
+/// More processes would compete with the simulation for the cores.
 constexpr std::uint32_t kMostProcesses = 32;
 
-/// What is computed from values that a simulation does not have is missing, not zero.
+/// Events computed from tensor values are omitted, since a simulation has none.
 bool depends_on_values(const Event& event) noexcept {
   return has_trait(event.kind, instrumentation::EventTrait::of_values);
 }
 
-/// What goes over the socket between this process and one that sends: this, then `bytes` bytes.
+/// Header of a frame on the socket between this process and a sending one; `bytes` bytes follow.
 struct Head {
   std::uint64_t bytes = 0;
   std::uint32_t number = 0;  ///< a rank, a name's id, an exit code, a severity
@@ -44,7 +44,7 @@ struct Head {
 };
 enum Kind : std::uint8_t {
   // To the process.
-  kConnect,  ///< the text of the seconds
+  kConnect,  ///< seconds, as text
   kEvents,
   kMessage,
   kName,
@@ -53,10 +53,10 @@ enum Kind : std::uint8_t {
   kWaiting,
   kConnected,
   kFinished,
-  kFailed,  ///< why; it has ended
+  kFailed,  ///< error text; the process has ended
 };
 
-/// False: the other process has ended.
+/// Returns false if the other process has ended.
 bool write_all(int socket, const void* bytes, std::size_t size) {
   const char* at = static_cast<const char*>(bytes);
   while (size != 0) {
@@ -95,13 +95,13 @@ bool read_frame(int socket, Head& head, std::string& bytes) {
   return read_all(socket, bytes.data(), bytes.size());
 }
 
-/// True: something has come; false: nothing for a while.
+/// Returns true if data has arrived, false after kPumpEvery.
 bool wait_for_frame(int socket) {
   pollfd ready{socket, POLLIN, 0};
   return poll(&ready, 1, static_cast<int>(kPumpEvery.count())) > 0;
 }
 
-/// A process that sends, until it has finished or the one that plays has ended.
+/// Main loop of a sending process, until it has finished or the simulating process has ended.
 void serve(int socket, EventSender& sender) {
   Head head;
   std::string bytes;
@@ -172,7 +172,8 @@ void EventSenders::start(const Destination& destination, const instrumentation::
                              std::to_string(ranks.count) + " ranks: " + std::strerror(failed));
   }
   if (process == 0) {
-    // It sees the end of the one that plays by its socket: no other copy of that end may be left.
+    // The child detects the end of the simulating process by its socket: no other copy of that descriptor may
+    // remain open.
     close(ends[0]);
     for (const Part& other : parts_) close(other.socket);
     int code = 0;
@@ -252,7 +253,7 @@ std::uint32_t EventSenders::name_id(const std::string& name) {
 void EventSenders::finish(int exit_code, const std::string& text) {
   if (own_) return own_->finish(exit_code, text);
   std::string failed;
-  // One that has ended says why below; the others end their ranks all the same.
+  // The error of an ended process is reported below; the others still end their ranks.
   for (const Part& part : parts_)
     write_frame(part.socket, kFinish, static_cast<std::uint32_t>(exit_code), text.data(), text.size());
   for (const Part& part : parts_) {

@@ -1,5 +1,5 @@
-// Sends the events of all simulated ranks: from this process, or, where it may not have a connection for
-// each, from processes of their own that each have a part of the ranks.
+// Sends the events of all simulated ranks: from this process or, if it cannot have enough connections, from
+// child processes, each for a part of the ranks.
 #pragma once
 
 #include <sys/types.h>
@@ -17,13 +17,13 @@ namespace shardscope::simulate {
 
 class EventSenders {
  public:
-  /// Throws std::runtime_error where `ranks` ranks need more processes than it would start.
+  /// Throws std::runtime_error if `ranks` need more than the maximum number of processes.
   static void check(std::uint32_t ranks);
-  /// `tables`: of rank 0, see EventSender. `most_ranks`: of one process, 1 or more. Where the run has more,
-  /// it starts processes; then this one may have no other threads yet. Throws std::runtime_error.
+  /// `tables`: of rank 0, see EventSender. `most_ranks`: maximum per process, at least 1. If the run has
+  /// more, it forks processes, so the caller must have no other threads yet. Throws std::runtime_error.
   EventSenders(const Destination& destination, const instrumentation::RunTables& tables,
                instrumentation::Detail detail, std::uint32_t most_ranks);
-  ~EventSenders();  ///< processes that have not ended are ended
+  ~EventSenders();  ///< kills processes still running
   EventSenders(const EventSenders&) = delete;
   EventSenders& operator=(const EventSenders&) = delete;
 
@@ -34,11 +34,11 @@ class EventSenders {
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
   void finish(int exit_code, const std::string& text);
 
-  /// Returns when the machine's monotonic clock says `at_ns`; what is on its way is sent meanwhile.
+  /// Returns when the monotonic clock has reached `at_ns`; sends queued data meanwhile.
   void wait_until(std::int64_t at_ns);
-  /// Taken so far.
+  /// Number of events passed to take() so far.
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
-  /// Besides this one; 0: it sends itself.
+  /// Number of child processes; 0: this process sends itself.
   [[nodiscard]] std::size_t processes() const noexcept { return parts_.size(); }
 
  private:
@@ -49,13 +49,13 @@ class EventSenders {
   };
   void start(const Destination& destination, const instrumentation::RunTables& tables,
              instrumentation::Detail detail, RankRange ranks);
-  /// Throws the process's own words where it has ended.
+  /// Throws the process's own error if it has ended.
   void send(const Part& part, std::uint8_t kind, std::uint32_t number, const void* bytes, std::size_t size);
   void send_all(std::uint8_t kind, std::uint32_t number, const std::string& text);
-  /// What the process answers; throws its own words where that is not what was asked for.
+  /// Waits for a response of this kind; throws the process's own error on another one.
   void expect(const Part& part, std::uint8_t kind, const std::function<void()>& waiting);
 
-  std::uint32_t each_ = 0;  ///< ranks of a part
+  std::uint32_t each_ = 0;  ///< ranks per part
   std::optional<EventSender> own_;
   std::vector<Part> parts_;
   std::vector<std::string> names_;

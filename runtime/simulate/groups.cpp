@@ -11,7 +11,7 @@
 namespace shardscope::simulate {
 namespace {
 
-/// The communicators that every run has, in the order in which ranks make them.
+/// The communicators of every run, in order of creation.
 constexpr std::array kWorldNames{"gather", "reduce", "control"};
 
 }  // namespace
@@ -56,7 +56,7 @@ std::vector<std::uint32_t> representatives(const plan::ModelPlan& model, const p
       for (const plan::OwnedSlice& slice : ownership.slices(param.id, rank)) {
         key.insert(key.end(), {static_cast<std::int64_t>(plan::raw(param.id)), slice.owned_offset,
                                slice.elems, slice.padding_elems});
-        // ZenFlow: how many of its elements are in chosen columns depends on the column it begins in.
+        // ZenFlow: the number of its elements in chosen columns depends on its first column.
         if (zero.zenflow && param.shape.size() == 2) key.push_back(slice.param_offset % param.shape[1]);
       }
     }
@@ -65,7 +65,7 @@ std::vector<std::uint32_t> representatives(const plan::ModelPlan& model, const p
       key.insert(key.end(),
                  {-1, static_cast<std::int64_t>(shape.ranks), static_cast<std::int64_t>(shape.nodes)});
     }
-    // Where a collective names a rank (the owner of a gradient, stages 1 and 2), whose turn it is differs.
+    // If collectives have a root (the owner of a gradient, stages 1 and 2), each rank is different.
     if (ownership.stage() == 1 || ownership.stage() == 2) key.push_back(rank);
     of_rank.push_back(known.try_emplace(key, rank).first->second);
   }

@@ -1,4 +1,4 @@
-// The communicators of every rank, and which ranks can stand for one another.
+// The communicators of every rank, and classes of equivalent ranks.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ class RunGroups {
   std::vector<std::vector<Membership>> of_rank_;
 };
 
-/// For each rank the lowest rank whose engine asks for the same, event for event: both own pieces of the same
-/// sizes of the same parameters and have the same place among others. In stage 3 few are needed; in stages 1
-/// and 2 every rank owns other parameters.
+/// For each rank the lowest rank whose engine makes the same calls and events: both own pieces of equal size
+/// of the same parameters and have equal group shapes. Stage 3 has few classes; in stages 1 and 2 every rank
+/// owns different parameters.
 [[nodiscard]] std::vector<std::uint32_t> representatives(const plan::ModelPlan& model,
                                                          const plan::ZeroConfig& zero,
                                                          const plan::Ownership& ownership,

@@ -42,7 +42,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 Hardware parse_hardware(const std::string& json_text, const std::string& file) {
   config::ParseContext context;
   context.file = file;
-  // The parser takes a zero byte for the end of the text and leaves what follows unread.
+  // The parser takes a zero byte for the end of the text and ignores the rest.
   if (json_text.find('\0') != std::string::npos) {
     throw config::ConfigError(file + ": is not JSON: holds a zero byte; write it anew");
   }

@@ -1,5 +1,5 @@
-// How long a compute stream has nothing to do because its host has not queued what comes next: what a step
-// loses by its host. Apart from Playback, which says when the host waited and when the stream was free.
+// How long a compute stream is idle because its host has not queued the next work: the time that a step loses
+// to its host. Separate from Playback, which reports the host's waits and the stream's idle times.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ class HostLateness {
   void host_waited(std::int64_t begin_ns, std::int64_t end_ns) {
     if (end_ns > begin_ns) waits_.emplace_back(begin_ns, end_ns);
   }
-  /// The stream has done everything at `free_ns`, its next work was queued at `queued_ns`; in order of time,
-  /// after all waits of the host before `queued_ns`.
+  /// The stream has finished all work at `free_ns`; its next work was queued at `queued_ns`. In order of
+  /// time, after all waits of the host before `queued_ns`.
   void queued(std::int64_t free_ns, std::int64_t queued_ns) {
     while (!waits_.empty() && waits_.front().second <= free_ns) waits_.pop_front();
     if (queued_ns <= free_ns) return;
@@ -26,7 +26,7 @@ class HostLateness {
       late_ns_ -= std::min(end, queued_ns) - std::max(begin, free_ns);
     }
   }
-  /// Since the last call.
+  /// Returns the idle time since the last call.
   [[nodiscard]] std::int64_t take() noexcept { return std::exchange(late_ns_, 0); }
 
  private:

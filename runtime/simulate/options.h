@@ -14,12 +14,12 @@ namespace shardscope::simulate {
 struct Options {
   std::string model = "gpt3-6.7b";
   std::string config;       ///< DeepSpeed JSON; empty: defaults
-  std::string config_name;  ///< of a file made for this run: what messages call it
+  std::string config_name;  ///< name to show for a configuration file generated for this run
   std::string hardware = "h100";
-  std::string hardware_folder;  ///< of hardware known by name
+  std::string hardware_folder;  ///< folder of hardware files known by name
   std::uint32_t ranks = 8;
   std::int64_t steps = 3;
-  std::vector<std::string> publish;  ///< collectors; of several the ranks have equal parts
+  std::vector<std::string> publish;  ///< collectors; with several, ranks are divided equally
   bool live = false;                 ///< events are sent at their time
   std::string key;
   std::string run_id;
@@ -35,7 +35,7 @@ struct Options {
 /// Adds every option to `app`; parsing fills `options`.
 void declare(CLI::App& app, Options& options);
 
-/// By rank, the factor that `option` gives it, 1 without; empty where none is given. Throws
+/// By rank, the factor given by `option`, 1 for the others; empty if none is given. Throws
 /// std::invalid_argument naming the option and what is wrong.
 [[nodiscard]] std::vector<double> parse_factors(const std::string& option,
                                                 const std::vector<std::string>& texts, std::uint32_t ranks,

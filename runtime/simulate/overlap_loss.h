@@ -1,11 +1,11 @@
-// What the kernels of a rank lose to collectives that move beside them. Pure: times in, nanoseconds out.
+// Time that the kernels of a rank lose to concurrent collectives. Pure: times in, nanoseconds out.
 //
 // [Note: lost time is deferred]
-// A collective takes processors and memory bandwidth from the kernels beside it: of each nanosecond in which
-// both are there they lose a part, the same however many collectives there are. How long a collective moves
-// is known only when it ends, and its kernels have been played by then. So the lost time is deferred: what
-// the compute stream idles after them pays first, since they could have taken longer without delaying
-// anything, and the next kernel takes the rest longer. Which kernel was slow is not shown.
+// A collective takes processors and memory bandwidth from concurrent kernels: they lose a fixed part of the
+// overlapping time, independent of the number of collectives. The duration of a collective is known only when
+// it ends, after the kernels beside it have been played. So the lost time is deferred: idle time of the
+// compute stream after them is subtracted first, since they could have taken longer without delaying
+// anything, and the next kernel is extended by the remainder. So the wrong kernel may look slow.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,10 @@ namespace shardscope::simulate {
 /// Of one rank.
 class OverlapLoss {
  public:
-  /// `part`: that a kernel loses of the time beside a collective, from 0 to 1.
+  /// `part`: the part of overlapping time that a kernel loses, from 0 to 1.
   explicit OverlapLoss(double part = 0) : part_(part) {}
 
-  /// A kernel begins at `begin_ns`, after all that began before. Returns how much longer it takes, in
-  /// nanoseconds.
+  /// A kernel begins at `begin_ns`, in order of time. Returns the nanoseconds by which it is extended.
   double deferred_at(std::int64_t begin_ns) {
     const double idle_ns = ended_ns_ == kNever ? 0 : static_cast<double>(begin_ns - ended_ns_);
     const double deferred_ns = std::max(0.0, deferred_ns_ - idle_ns);
@@ -43,19 +42,19 @@ class OverlapLoss {
 
   void transfer_begins(std::int64_t begin_ns) { moving_.push_back(begin_ns); }
 
-  /// One that began at `begin_ns` ends, the first to end after those that ended before, and no kernel or
-  /// transfer that begins before `end_ns` is still to come: the engine's order of work gives that (see
+  /// A transfer that began at `begin_ns` ends. Calls are in order of end, and no kernel or transfer that
+  /// begins before `end_ns` may follow, which the engine's order of work ensures (see
   /// Playback::end_transfer).
   void transfer_ends(std::int64_t begin_ns, std::int64_t end_ns) {
     if (const auto at = std::find(moving_.begin(), moving_.end(), begin_ns); at != moving_.end())
       moving_.erase(at);
-    // Those that go on move until `end_ns` too, so that together they fill the time since the first of them
+    // Those still running move until `end_ns` too, so together they cover the time since the first of them
     // began.
     std::int64_t from_ns = begin_ns;
     for (const std::int64_t other : moving_) from_ns = std::min(from_ns, other);
     from_ns = std::max(from_ns, counted_ns_);
     counted_ns_ = end_ns;
-    // What is idle between kernels that have been played already pays, too.
+    // Idle time between kernels already played is subtracted, too.
     double lost_ns = 0;
     std::int64_t before_ns = kNever;  // end of the span before
     for (const Span& span : busy_) {
@@ -77,9 +76,9 @@ class OverlapLoss {
   double part_;
   double deferred_ns_ = 0;
   std::int64_t ended_ns_ = kNever;    ///< the last kernel
-  std::int64_t counted_ns_ = kNever;  ///< until when what collectives took is counted
-  std::deque<Span> busy_;             ///< kernels that end after that, joined where they touch
-  std::vector<std::int64_t> moving_;  ///< when the transfers began that have not ended
+  std::int64_t counted_ns_ = kNever;  ///< end of the time already counted for collectives
+  std::deque<Span> busy_;             ///< kernels that end after that, adjacent ones merged
+  std::vector<std::int64_t> moving_;  ///< begin of each unfinished transfer
 };
 
 }  // namespace shardscope::simulate

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
-/// Events of a rank that are kept before those that are certain are handed over.
+/// Number of events of a rank that are collected before final ones are passed on.
 constexpr std::size_t kHeldEvents = 1024;
 /// Sums of times over the ranks of a run are below 2^63 as well.
 constexpr std::int64_t kLongestRunNs = 365 * kLongestWorkNs;
@@ -27,7 +27,7 @@ std::uint64_t mixed(std::uint64_t value) noexcept {  // splitmix64's finaliser
   return value ^ (value >> 31);
 }
 
-/// Names a call of a group; calls between hosts are counted apart.
+/// Key of a call of a group; calls between hosts are numbered separately.
 std::uint64_t key_of(std::uint32_t group, const Op& op) noexcept {
   return (static_cast<std::uint64_t>(group * 2 + op.comm % 2) << 32U) | op.index;
 }
@@ -68,7 +68,7 @@ void Playback::play(std::span<const std::shared_ptr<const Tape>> tapes) {
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     if (rank.tape) {
-      // What the next tapes may wait for outlives the tape that recorded it.
+      // Marks that later tapes may wait for outlive the tape that recorded them.
       std::unordered_map<Mark, std::int64_t> kept;
       for (const Mark mark : rank.tape->kept) {
         kept.emplace(mark, time_of(rank, mark));
@@ -206,7 +206,7 @@ void Playback::emit_host_late(Rank& rank) {
   using instrumentation::EventKind;
   const std::int64_t ns = rank.host_late.take();
   const std::uint32_t step = std::exchange(rank.ended, instrumentation::kNoId);
-  if (step == instrumentation::kNoId) return;  // what was played is no step
+  if (step == instrumentation::kNoId) return;  // the played tape contains no step
   Event event = instrumentation::make<EventKind::host_late>({.step = step, .idle_ns = ns});
   event.ticks = static_cast<std::uint64_t>(rank.time[0]);
   rank.held.push_back(event);
@@ -273,7 +273,7 @@ bool Playback::join(std::uint32_t r, const Op& op, std::int64_t& time) {
   return true;
 }
 
-/// All members reach it at one time: join() came before, and latency is the same for all.
+/// All members reach it at the same time: after join(), and with equal latency.
 bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
   const std::uint64_t key = key_of(group, op);
@@ -317,7 +317,7 @@ std::int64_t Playback::duration(std::uint32_t r, const Op& op) {
   return factor == 1 ? op.ns : whole_ns(static_cast<double>(op.ns) * factor);
 }
 
-/// Whatever is emitted from now on has at least this time.
+/// Lower bound of the times of events emitted from now on.
 std::int64_t Playback::certain_until(const Rank& rank) const {
   std::int64_t until = rank.time[0];
   for (std::size_t queue = 1; queue < instrumentation::kStreamCount; ++queue) {

@@ -8,7 +8,7 @@
 namespace shardscope::simulate {
 namespace {
 
-/// Most that the host emits between two calls to its device: the parts of the largest collective.
+/// Maximum of host events between two device calls: the parts of the largest collective.
 constexpr std::size_t kRingEvents = 1U << 16;
 
 }  // namespace

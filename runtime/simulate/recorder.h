@@ -13,7 +13,7 @@
 
 namespace shardscope::simulate {
 
-/// While it lives, what this thread emits goes to a ring of its own instead of to the process's publisher.
+/// During its lifetime this thread's events go to its own ring instead of to the process's publisher.
 class EventCapture {
  public:
   EventCapture();
@@ -21,7 +21,7 @@ class EventCapture {
   EventCapture(const EventCapture&) = delete;
   EventCapture& operator=(const EventCapture&) = delete;
 
-  /// Appends what was emitted since the last call. Throws std::logic_error when the ring was too small.
+  /// Appends the events emitted since the last call. Throws std::logic_error if the ring was too small.
   void drain(std::vector<Event>& out);
 
  private:
@@ -31,12 +31,12 @@ class EventCapture {
 
 class Recorder final : public kernels::WorkMeter {
  public:
-  /// Both outlive it.
+  /// Both arguments must outlive it.
   Recorder(const CostModel& cost, EventCapture& emitted) : cost_(cost), emitted_(emitted) {}
 
-  /// A kernel of the work that is queued now.
+  /// A kernel of the work being queued.
   void add(const kernels::Work& work) override;
-  /// From here to the end of the scope events and kernels are those of `queue`: the work of a stream.
+  /// Until the end of the scope, events and kernels belong to `queue`: the work of a stream.
   class Work {
    public:
     Work(Recorder& recorder, StreamId queue);
@@ -51,12 +51,12 @@ class Recorder final : public kernels::WorkMeter {
 
   void emit(StreamId queue, const Event& event);
   void emit(StreamId queue, TimedEvent event);
-  /// The host queues it, which takes the host launch_us; then it takes `ns` on `queue`.
+  /// Queued by the host, which takes launch_us there; then takes `ns` on `queue`.
   void busy(StreamId queue, std::int64_t ns);
-  /// In the work that is queued now.
+  /// In the work being queued.
   void join(std::uint16_t comm, std::uint32_t call);
   void hold(std::int64_t ns);
-  /// After join() by the same call.
+  /// After join() of the same call.
   void move(std::uint16_t comm, std::uint32_t call, std::int64_t ns);
   [[nodiscard]] Mark record(StreamId queue);
   void wait(StreamId queue, Mark mark);
@@ -66,7 +66,7 @@ class Recorder final : public kernels::WorkMeter {
   void drop(Mark mark) { kept_.erase(kept_.find(mark)); }
 
   [[nodiscard]] const CostModel& cost() const noexcept { return cost_; }
-  /// What was written since the last call.
+  /// Returns the operations recorded since the last call.
   [[nodiscard]] Tape take();
 
  private:

@@ -7,8 +7,8 @@
 namespace shardscope::simulate {
 namespace {
 
-/// A nanosecond's work alone. All numbers of sharers up to 8 divide it, so no part of it is lost to rounding
-/// where a rank's few lanes share its links.
+/// Work of one unshared nanosecond. Divisible by all numbers of sharers up to 8, so nothing is lost to
+/// rounding when a rank's few lanes share its links.
 constexpr std::int64_t kParts = 840;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::optional<SharedLinks::End> SharedLinks::next() {
       return early;
     }
     const auto found = transfers_.find(change.key);
-    // Its pace has changed since: another entry says when it ends.
+    // Its rate has changed since: another entry has its end.
     if (found == transfers_.end() || found->second.sharers == 0 || found->second.end_ns != change.ns)
       continue;
     end(change.key, change.ns);

@@ -87,7 +87,7 @@ void Simulation::begin() {
   for (const std::uint32_t rank : rank_of_) {
     virtual_ranks_.push_back(
         std::make_unique<VirtualRank>(model_, config_, cost_, groups_, rank, emitted_, name_kernel_));
-    // Before the next one emits: what this one has is still in the ring.
+    // Before the next one emits: this one's events are still in the ring.
     auto tape = std::make_shared<const Tape>(virtual_ranks_.back()->begin());
     for (std::size_t r = 0; r < tapes_.size(); ++r) {
       if (virtual_rank_of_[r] + 1 == virtual_ranks_.size()) tapes_[r] = tape;

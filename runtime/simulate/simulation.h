@@ -1,5 +1,5 @@
-// A run that is never made: the engine of every rank (or of one rank for all that are like it) says what it
-// would do, Playback when.
+// A simulated run: the engine of every rank (or of one rank for all equivalent ones) records its operations,
+// Playback assigns their times.
 #pragma once
 
 #include <cstdint>
@@ -17,42 +17,43 @@ struct SimulationOptions {
   Hardware hardware;
   Variation variation;
   std::int64_t origin_ns = 0;
-  /// One engine for all ranks that are alike, or one for each.
+  /// One engine for all equivalent ranks, or one for each rank.
   enum class Engines : std::uint8_t { shared, one_each } engines = Engines::shared;
 };
 
 class Simulation {
  public:
-  /// `model` and `config` outlive it; config.world ranks. What is emitted follows the process's detail level.
-  /// Throws std::invalid_argument for a configuration that cannot be simulated: states on NVMe where the
-  /// hardware has no disks, ZenFlow whose update interval is decided by gradient values.
+  /// `model` and `config` must outlive it; config.world ranks. Events are filtered by the process's detail
+  /// level. Throws std::invalid_argument for a configuration that cannot be simulated: states on NVMe if the
+  /// hardware has no disks, ZenFlow with an update interval that depends on gradient values.
   Simulation(const plan::ModelPlan& model, const config::TrainingConfig& config,
              const SimulationOptions& options, engine::Engine::NameKernel name_kernel, Playback::Take take);
   ~Simulation();
 
   /// Times begin at `origin_ns` instead; before begin().
   void begin_at(std::int64_t origin_ns) { playback_.begin_at(origin_ns); }
-  /// The engines take their memory and get their weights. Throws BackendError when it does not fit the
-  /// hardware.
+  /// The engines allocate memory and set their weights. Throws BackendError if the hardware has too little
+  /// memory.
   void begin();
-  /// One optimizer step of every rank. Returns how long it took, in virtual nanoseconds.
+  /// One optimizer step of every rank. Returns its duration in virtual nanoseconds.
   std::int64_t step();
-  /// An evaluation of every rank, as the configuration has it, between two steps. Returns how long it took.
+  /// An evaluation of every rank, as configured, between two steps. Returns its duration in virtual
+  /// nanoseconds.
   std::int64_t evaluate();
-  /// Hands over what has been played, for a run that is followed step by step.
+  /// Passes on the events played so far, for a run that is followed step by step.
   void hand_over() { playback_.hand_over_certain(); }
-  /// Hands over the last events.
+  /// Passes on the last events.
   void finish();
 
   [[nodiscard]] const RunGroups& groups() const noexcept { return groups_; }
-  /// Engines that are played for all ranks.
+  /// Number of engines, which are played for all ranks.
   [[nodiscard]] std::size_t engines() const noexcept { return virtual_ranks_.size(); }
   [[nodiscard]] std::int64_t now_ns() const noexcept { return playback_.now_ns(); }
-  /// What `rank` queued in the last begin(), step() or evaluate().
+  /// The operations of `rank` in the last begin(), step() or evaluate().
   [[nodiscard]] const Tape& tape(std::uint32_t rank) const { return *tapes_[rank]; }
 
  private:
-  /// What `record` makes each engine queue is played for all ranks.
+  /// Calls `record` for each engine and plays the tapes for all ranks. Returns the duration.
   std::int64_t play(const std::function<Tape(VirtualRank&)>& record);
 
   const plan::ModelPlan& model_;

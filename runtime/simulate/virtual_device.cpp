@@ -16,7 +16,7 @@ namespace {
 
 using device::Stream;
 
-// No mapping of a process lies up here, so an address says by itself that it is the device's.
+// Above all mappings of a process, so that device addresses can be recognised.
 constexpr std::uintptr_t kDeviceBegin = std::uintptr_t{1} << 60;
 
 bool on_device(const void* address) noexcept {

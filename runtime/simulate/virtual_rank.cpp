@@ -50,7 +50,7 @@ Tape VirtualRank::step() {
                                   engine::StopRequest::go_on));
   Tape tape = recorder_.take();
   if (config_.shardscope.micro_batches.shapes.empty()) return tape;
-  // What ranks tell one another is here what this one has, from each; these have different numbers.
+  // In the simulated exchange every rank contributes this rank's value, but token counts differ by rank.
   for (Event& event : tape.events) {
     if (event.kind != instrumentation::EventKind::step_end) continue;
     auto fields = instrumentation::as<instrumentation::EventKind::step_end>(event);

@@ -1,5 +1,4 @@
-// One rank's engine, running on a device that is not there: step by step it yields the operations that it
-// queued.
+// One rank's engine on a virtual device: returns the operations queued in each step.
 #pragma once
 
 #include <atomic>
@@ -19,8 +18,8 @@ namespace shardscope::simulate {
 
 class VirtualRank {
  public:
-  /// What it is given outlives it. Throws what the engine's constructor throws; device::BackendError when the
-  /// hardware has too little memory.
+  /// All arguments must outlive it. Throws what the engine's constructor throws, and device::BackendError if
+  /// the hardware has too little memory.
   VirtualRank(const plan::ModelPlan& model, const config::TrainingConfig& config, const CostModel& cost,
               const RunGroups& groups, std::uint32_t rank, EventCapture& emitted,
               const engine::Engine::NameKernel& name_kernel);
@@ -28,7 +27,7 @@ class VirtualRank {
   VirtualRank(const VirtualRank&) = delete;
   VirtualRank& operator=(const VirtualRank&) = delete;
 
-  /// Before the first step: the engine takes its memory and gets its weights.
+  /// Before the first step: the engine allocates memory and sets its weights.
   [[nodiscard]] Tape begin();
   [[nodiscard]] Tape step();
   /// Tape of an evaluation of `batches` micro-batches, after a step.

@@ -1,5 +1,5 @@
-// A transport that moves nothing: it records which ranks take part and for how long. Checks, numbers and
-// events are those of comm::CommunicatorCore, as in a run.
+// A transport that moves no bytes: it records the join and the duration. Checks, numbers and events are those
+// of comm::CommunicatorCore, as in a run.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace shardscope::simulate {
 
-/// The transport of the rank's communicator number `comm`. `recorder` outlives it. What hosts exchange is
-/// taken to be alike on all ranks.
+/// The transport of the rank's communicator number `comm`. `recorder` must outlive it. Host values are
+/// assumed equal on all ranks.
 [[nodiscard]] std::unique_ptr<comm::Transport> make_virtual_transport(Recorder& recorder, std::uint16_t comm,
                                                                       const GroupShape& group);
 

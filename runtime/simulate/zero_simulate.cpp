@@ -1,5 +1,5 @@
-// zero_simulate: plays every rank of a run on hardware that is not there and publishes their events as the
-// ranks would. `shardscope simulate` starts it.
+// zero_simulate: simulates every rank of a run on given hardware and publishes their events as the ranks
+// would. `shardscope simulate` starts it.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -49,7 +49,7 @@ instrumentation::RunTables tables_of(const simulate::Options& options, const pla
   identity.local_world = topology.ranks_per_node;
   instrumentation::RunTables tables = engine::make_run_tables(model, config, identity);
   tables.hardware = "simulated: " + (hardware.description.empty() ? hardware.name : hardware.description);
-  tables.link_gbps = tables.link_latency_us = 0;  // the hardware's links are no emulated one
+  tables.link_gbps = tables.link_latency_us = 0;  // the hardware's links are not an emulated link
   tables.simulated = true;
   return tables;
 }

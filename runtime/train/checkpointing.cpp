@@ -21,7 +21,7 @@ namespace {
 
 namespace ev = shardscope::instrumentation;
 
-/// `work` as a span of the compute lane, on which nothing else runs between two steps.
+/// Records `work` as a span on the compute lane, which is idle between two steps.
 template <typename Work>
 void in_phase(device::Device& device, ev::Phase phase, std::int64_t step, const Work& work) {
   const ev::Fields<ev::EventKind::phase_begin> fields{.phase = phase,
@@ -31,7 +31,7 @@ void in_phase(device::Device& device, ev::Phase phase, std::int64_t step, const 
   execution::emit_end_on<ev::EventKind::phase_begin>(device.compute(), fields);
 }
 
-/// Whether every rank owns what it owned when `manifest` was written.
+/// Whether every rank owns the same elements as when `manifest` was written.
 bool same_layout(const checkpoint::Manifest& manifest, const plan::Ownership& ownership) {
   const auto layout = plan::checkpoint_layout(ownership, manifest.params.size());
   const auto same = [](const checkpoint::FileSlice& was, const plan::SavedSlice& is) {
@@ -44,8 +44,8 @@ bool same_layout(const checkpoint::Manifest& manifest, const plan::Ownership& ow
                     });
 }
 
-/// ZenFlow's columns for this rank, if the run needs those of the checkpoint. Throws CheckpointError where it
-/// could not go on exactly.
+/// ZenFlow's columns for this rank, if the run needs those of the checkpoint. Throws CheckpointError if it
+/// could not be resumed exactly.
 std::vector<std::int32_t> columns_to_continue(const execution::Context& context, const engine::Engine& engine,
                                               const checkpoint::CheckpointReader& reader) {
   const checkpoint::Manifest& manifest = reader.manifest();
@@ -59,8 +59,8 @@ std::vector<std::int32_t> columns_to_continue(const execution::Context& context,
   return reader.columns(context.rank());
 }
 
-/// Weights and moments of a run that had diverged when it was saved: it cannot go on, only begin earlier.
-/// Sums of gradients that wait (ZenFlow) may be infinite, a step with them is left out.
+/// Throws for non-finite weights and moments: the run had diverged when it was saved and must be resumed from
+/// an earlier checkpoint. Waiting gradient sums (ZenFlow) may be infinite: a step with them is skipped.
 void require_finite(const plan::ModelPlan& model, const checkpoint::CheckpointReader& reader,
                     base::StateKind kind, plan::ParamId param, plan::Range range, const float* values) {
   const auto& kinds = base::kStateKinds;
@@ -74,7 +74,7 @@ void require_finite(const plan::ModelPlan& model, const checkpoint::CheckpointRe
       ": the run had diverged when it was saved; continue from an earlier checkpoint");
 }
 
-/// One save; every rank makes one and calls the same members in the same order.
+/// One save; every rank creates one and calls the same members in the same order.
 class Save {
  public:
   Save(const execution::Context& context, engine::Engine& engine, const SaveOptions& options)
@@ -104,8 +104,8 @@ class Save {
  private:
   [[nodiscard]] bool first() const { return context_.rank() == 0; }
 
-  /// Does `work` on every rank. Where it failed on one, no rank continues: what is partial is removed, the
-  /// rank throws its error, and the others learn of it in their wait.
+  /// Runs `work` on every rank. If it fails on one, none continues: the partial folder is removed, the failed
+  /// rank throws its error, and the waits of the others end by it.
   template <typename Work>
   void together(const Work& work) {
     std::exception_ptr error;

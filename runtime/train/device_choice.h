@@ -1,4 +1,4 @@
-// --device: which device a rank computes on, and how its collectives travel.
+// --device: the device that a rank computes on, and the transport of its collectives.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace shardscope::train {
 
-/// `text`: "cpu", "cuda" (ranks of a node take its GPUs in turn, several on one where there are fewer) or
-/// "cuda:N". Communicators of `copy`, the ranks of `world` that train one copy of the model, made afterwards
-/// are for its memory. Collective over the world. Throws std::invalid_argument for another text and
-/// BackendError where there is no such device. The device outlives the communicators.
+/// `text`: "cpu", "cuda" (ranks of a node are assigned to its GPUs round-robin) or "cuda:N". Communicators of
+/// `copy`, the ranks of `world` that train one copy of the model, made afterwards work on its memory.
+/// Collective over the world. Throws std::invalid_argument for another text and BackendError if there is no
+/// such device. The device must outlive the communicators.
 [[nodiscard]] std::unique_ptr<device::Device> open_device(const std::string& text, comm::World& world,
                                                           comm::World& copy,
                                                           std::chrono::milliseconds timeout);

@@ -1,5 +1,4 @@
-// The weights that training begins with: by a formula or from a file, as much of the model at a time as the
-// configuration says.
+// The initial weights: computed or read from a file, the whole model or one part at a time, as configured.
 #pragma once
 
 #include <string>
@@ -23,13 +22,13 @@ struct InitialWeights {
   comm::Communicator& control;
 };
 
-/// Collective. Each rank makes the part that it owns, in pieces. With shardscope.zero_init false it first
-/// makes the whole model, fp32 in host memory, which is freed when its part has moved (docs/zero.md M6). With
-/// compat.broadcast_weights the values are rank 0's (P2): of the whole model, or of one parameter after the
-/// other.
+/// Collective. Each rank creates the part that it owns, in pieces. With shardscope.zero_init false it first
+/// creates the whole model, fp32 in host memory, which is freed when its part has been copied (docs/zero.md
+/// M6). With compat.broadcast_weights rank 0's values are broadcast (P2): of the whole model, or of one
+/// parameter at a time.
 void set_initial_weights(const InitialWeights& from, engine::Engine& engine);
 
-/// How, for the log; empty for the default.
+/// Description for the log; empty for the default.
 [[nodiscard]] std::string describe_initial_weights(const config::TrainingConfig& config);
 
 }  // namespace shardscope::train

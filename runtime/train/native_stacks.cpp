@@ -30,18 +30,17 @@ namespace {
 
 // [Note: stacks without deadlocks]
 // The handler runs in a thread that may hold any lock: of malloc, of the loader, ours. So it takes none: it
-// calls backtrace(), whose library prepare_native_stacks() has loaded and which since glibc 2.35 finds
-// unwinding data without a lock, into memory that is there, and stores with atomics. Nothing waits for it
-// without a limit. Threads are asked one after the other and go on at once, so that what they hold meanwhile
-// is given back. A question is claimed by one handler, of the thread that it is for, and only while it has
-// not been withdrawn: a handler that comes late touches neither the memory nor the next thread's question.
-// One that has claimed its question is waited for before the next, and while it does not end no thread is
-// asked.
+// calls backtrace() (library loaded by prepare_native_stacks(); since glibc 2.35 it finds unwinding data
+// without a lock) into preallocated memory, and stores with atomics. Every wait for it is bounded. Threads
+// are signalled one after the other and continue at once, so that locks they hold are released. A request is
+// claimed by one handler, of the thread it is for, and only until it is withdrawn: a late handler touches
+// neither the memory nor the next thread's request. A handler that has claimed its request is waited for
+// before the next one, and until it ends no other thread is signalled.
 constexpr int kMostFrames = 64;
 constexpr auto kAnswer = std::chrono::milliseconds(100);
 
 struct Slot {
-  std::atomic<std::uint64_t> wanted{0};  ///< question: thread in the low half; 0: none, or it is claimed
+  std::atomic<std::uint64_t> wanted{0};  ///< request: thread id in the low half; 0: none, or claimed
   std::atomic<std::uint64_t> answered{0};
   std::array<void*, kMostFrames> frames{};
   int depth = 0;
@@ -49,7 +48,7 @@ struct Slot {
 Slot g_slot;
 std::atomic<bool> g_ready{false};
 
-/// Not one that glibc, the debugger or NCCL use.
+/// Not used by glibc, the debugger or NCCL.
 int stack_signal() { return SIGRTMIN + 7; }
 
 pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
@@ -83,13 +82,13 @@ bool blocks_signal(pid_t thread) {
   return false;
 }
 
-/// What is known of a thread without its answer.
+/// Description of a thread that did not respond.
 std::string without_answer(const std::filesystem::path& folder, const char* why) {
   std::error_code error;
   if (!std::filesystem::exists(folder, error)) return "it has ended meanwhile";
   const std::string where = line_of_file(folder / "wchan");
   return std::string(why) +
-         // "0": it is in no call of the kernel, or this user may not know.
+         // "0": it is in no kernel call, or this user may not read it.
          (where.empty() || where == "0" ? std::string() : "; in the kernel: " + where);
 }
 
@@ -126,8 +125,8 @@ bool is_answered(std::uint64_t question) {
   return true;
 }
 
-/// Its frames; empty where it does not answer in time. Nothing where it was not asked, since another thread's
-/// handler, which uses the one place for an answer, has not ended.
+/// Frames of `thread`; empty if it does not respond in time. nullopt if it was not signalled, since another
+/// thread's handler, which uses the only slot, has not ended.
 std::optional<std::vector<void*>> ask(pid_t thread, std::uint32_t number) {
   static std::uint64_t claimed = 0;  // by a handler that had not ended in time
   static bool waited_again = false;  // for that one: once, not for each thread
@@ -143,7 +142,7 @@ std::optional<std::vector<void*>> ask(pid_t thread, std::uint32_t number) {
     if (g_slot.wanted.exchange(0) == 0) claimed = question;
     return std::vector<void*>();
   }
-  // The handler itself and the kernel's return are the first two.
+  // The first two frames are the handler itself and the signal return.
   constexpr int kOfHandler = 2;
   // In parentheses: in braces the two would be elements.
   return std::vector<void*>(g_slot.frames.begin() + std::min(kOfHandler, g_slot.depth),

@@ -1,16 +1,17 @@
-// Where every thread of this process is: the answer to `why --stacks`. Each thread writes down its own calls
-// in a signal handler, one thread at a time; names are looked up afterwards, by the thread that answers.
+// Native stacks of all threads of this process, for `why --stacks`. Each thread records its own frames in a
+// signal handler, one thread at a time; the requesting thread looks names up afterwards.
 #pragma once
 
 #include <string>
 
 namespace shardscope::train {
 
-/// Early, by the main thread: what the handler needs is loaded here. False where the program uses the signal.
+/// Call early, on the main thread: loads what the handler needs. Returns false if the signal is already in
+/// use.
 [[nodiscard]] bool prepare_native_stacks();
-/// Of every other thread the innermost call first; of one that does not answer (it blocks the signal, or the
-/// kernel holds it) what the kernel says. Takes 100 ms at most for each of those. Without a successful
-/// prepare_native_stacks() why there are none. Not in a signal handler.
+/// Stacks of all other threads, innermost frame first; for a thread that does not respond (it blocks the
+/// signal, or is in the kernel) its kernel wait. Waits at most 100 ms for each of those. Without a successful
+/// prepare_native_stacks() the reason why there are none. Must not be called in a signal handler.
 [[nodiscard]] std::string native_stacks();
 
 }  // namespace shardscope::train

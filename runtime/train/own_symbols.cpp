@@ -10,7 +10,7 @@
 namespace shardscope::train {
 namespace {
 
-/// The program itself comes first.
+/// The program itself is the first entry.
 int take_base(dl_phdr_info* info, std::size_t /*size*/, void* to) {
   *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
   return 1;

@@ -1,5 +1,5 @@
-// Names of this program's functions, from the symbol table of its file: most are not exported, so that the
-// loader does not know them.
+// Names of this program's functions, from the symbol table of its file: most are not exported, so dladdr()
+// cannot find them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace shardscope::train {
 
 class OwnSymbols {
  public:
-  /// Of the running program; none where its file is stripped or cannot be read.
+  /// Symbols of the running program; none if its file is stripped or cannot be read.
   OwnSymbols();
-  /// The mangled name of the function that holds a code address; empty: none of this program's.
+  /// The mangled name of the function that contains a code address; empty: not in this program.
   [[nodiscard]] std::string name_at(std::uintptr_t address) const;
 
  private:
@@ -22,7 +22,7 @@ class OwnSymbols {
   };
   std::vector<Symbol> symbols_;  ///< by address
   std::string names_;
-  std::uintptr_t base_ = 0;  ///< where the program is loaded
+  std::uintptr_t base_ = 0;  ///< load address of the program
 };
 
 }  // namespace shardscope::train

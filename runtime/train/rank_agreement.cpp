@@ -35,8 +35,8 @@ void describe_tree(std::ostream& out, const plan::NodeSpec& node) {
   out << ')';
 }
 
-/// What the modules compute and, beyond the fingerprint of checkpoints, what decides when parameters are
-/// gathered: recomputation, leaf modules, returned and frozen parameters.
+/// The checkpoint fingerprint and, in addition, the properties that determine when parameters are gathered:
+/// recomputation, leaf modules, returned and frozen parameters.
 std::string describe_model(const plan::ModelPlan& model) {
   std::ostringstream tree;
   tree << checkpoint::model_fingerprint(model);
@@ -46,7 +46,7 @@ std::string describe_model(const plan::ModelPlan& model) {
          hex(checksum_of(tree.str()));
 }
 
-/// The ends of every parameter: another build's formula shows there.
+/// Over both ends of every parameter, enough to detect another build's formula.
 std::uint64_t checksum_of(const plan::ModelPlan& model, const model::Initializer& initializer) {
   constexpr std::int64_t kElems = 64;
   std::uint64_t sum = 0;
@@ -110,7 +110,7 @@ std::vector<plan::RankSetting> compared_settings(const RunParts& run) {
   option("--seed", std::to_string(options.seed));
   option("--context", std::to_string(options.context));
   option("--init-scheme", options.init_scheme);
-  // What is written is gathered from all ranks; where it goes is each rank's own.
+  // Writing is collective, so all ranks must do it; paths may differ.
   option("--save", given(!options.save.empty()));
   option("--losses", given(!options.losses.empty()));
   option("--checkpoint", given(!options.checkpoint.empty()));
@@ -148,7 +148,7 @@ void check_same_settings(const std::vector<plan::RankSetting>& mine, comm::Commu
   if (control.world() == 1) return;
   const std::string first = broadcast(plan::to_text(mine), 0, control);
   const auto difference = plan::first_difference(plan::settings_of(first), mine);
-  // The lowest rank that differs speaks.
+  // The lowest rank that differs broadcasts its settings.
   std::array<std::uint64_t, 1> speaker{difference ? control.world() - control.rank() : std::uint64_t{0}};
   std::array<double, 1> differ{difference ? 1.0 : 0.0};
   control.max_host(speaker);

@@ -1,5 +1,5 @@
-// Before the first step the ranks compare what they must have alike. A difference would show as wrong
-// weights, or as a wait that only its time limit ends.
+// Before the first step the ranks compare the settings that must be equal. A difference would result in wrong
+// weights or in a hang until the time-out.
 #pragma once
 
 #include <string>
@@ -16,24 +16,24 @@
 
 namespace shardscope::train {
 
-/// What a rank's run is made of, once it has been read from its own files.
+/// The inputs of a rank's run, read from its own files.
 struct RunParts {
   const char* version;
   const Options& options;
   const config::TrainingConfig& config;
   const plan::ModelPlan& model;
   const data::BatchStream& data;
-  const data::BatchStream* evaluation = nullptr;         ///< where it is evaluated
+  const data::BatchStream* evaluation = nullptr;         ///< null without evaluation
   const checkpoint::CheckpointReader* resume = nullptr;  ///< --resume
   const checkpoint::WeightReader* init = nullptr;        ///< --init
 };
 
-/// Everything that decides weights, collectives and when the run ends: program, model, options, data, initial
-/// weights, then the configuration. Reads the whole file of --init once, for its checksum.
+/// All settings that determine weights, collectives and the end of the run: program, model, options, data,
+/// initial weights, then the configuration. Reads the whole file of --init once, for its checksum.
 [[nodiscard]] std::vector<plan::RankSetting> compared_settings(const RunParts& run);
 
-/// Throws std::invalid_argument, with the same text on every rank, where a rank differs from rank 0: key,
-/// ranks, both values. Needs nothing that the settings decide: no device, no group, no size. Collective.
+/// Throws std::invalid_argument, with the same text on every rank, if a rank differs from rank 0: key, ranks,
+/// both values. Uses nothing that the settings determine: no device, group or size. Collective.
 void check_same_settings(const std::vector<plan::RankSetting>& mine, comm::Communicator& control);
 
 }  // namespace shardscope::train

@@ -1,4 +1,4 @@
-// The ranks of a run as one of them sees them: those that train its copy of the model with it
+// The ranks of a run from the view of one: those that train the same copy of the model
 // (shardscope.data_parallel_groups), and its model-parallel peers in the other copies.
 #pragma once
 
@@ -15,16 +15,16 @@ namespace shardscope::train {
 
 class RunRanks {
  public:
-  /// `world` has its link and its nodes. Without groups all its ranks train one copy.
+  /// The link and nodes of `world` must be set. Without groups all its ranks train one copy.
   RunRanks(comm::World& world, const plan::DataParallelGroups& groups);
 
-  /// The ranks of this copy: who partitions, gathers and reduces with whom.
+  /// The ranks of this copy, among which states are partitioned, gathered and reduced.
   [[nodiscard]] comm::World& copy() noexcept { return group_ ? *group_ : world_; }
-  /// The copy of rank 0 writes checkpoints, weights and losses; the others have the same.
+  /// Whether this copy writes checkpoints, weights and losses: that of rank 0; the others have equal ones.
   [[nodiscard]] bool writes() const noexcept { return place_.members.front() == 0; }
-  /// Among all ranks of the run, for what they must have alike; null where that is the copy. Collective.
+  /// Communicator of all ranks of the run, to compare settings; null if there is one copy. Collective.
   [[nodiscard]] std::unique_ptr<comm::Communicator> make_everybody();
-  /// Among this rank's peers, for overflow and stops; null without any. Collective.
+  /// Communicator of this rank's peers, for overflow and stop requests; null without peers. Collective.
   [[nodiscard]] std::unique_ptr<comm::Communicator> make_peers();
 
  private:

@@ -41,7 +41,7 @@ plan::ModelSpec load_spec(const Options& options) {
   }
 }
 
-/// A key whose effect depends on the model.
+/// Warns about a key that has no effect with this model.
 void warn_if_nothing_is_quantized(const Options& options, std::uint32_t world,
                                   config::TrainingConfig& config) {
   const plan::ZeroConfig& zero = config.zero;
@@ -75,7 +75,7 @@ double attention_heads(const plan::NodeSpec& node) {
   return most;
 }
 
-/// As of a model's elements: products with the bytes of one stay far below 2^63.
+/// Limits activation sizes like a model's elements: products with bytes per element stay far below 2^63.
 void check_tensors(const plan::ModelPlan& model, const config::TrainingConfig& config) {
   constexpr double kMostElems = 0x1p50;
   std::int64_t widest = std::max(model.spec.input_width, model.spec.output_width);

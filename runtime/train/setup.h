@@ -1,4 +1,4 @@
-// What a run is made from: the model, the configuration and the data that the options name.
+// Loads the inputs of a run: the model and the configuration that the options name.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@ namespace shardscope::train {
 
 /// Throws std::invalid_argument: no such model, or one that the configuration does not fit.
 [[nodiscard]] plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config);
-/// The model's width counts for "auto". Throws config::ConfigError, or std::invalid_argument as load_model.
+/// "auto" values depend on the model's width. Throws config::ConfigError, or std::invalid_argument as
+/// load_model.
 [[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
-/// The option or a name made up on rank 0, the same on every rank. Collective.
+/// The option, or an id generated on rank 0; the same on every rank. Collective.
 [[nodiscard]] std::string agree_on_run_id(const Options& options, comm::Communicator& comm);
 
 }  // namespace shardscope::train

@@ -71,7 +71,7 @@ void print_progress(const Options& options, const config::TrainingConfig& config
   std::fflush(stdout);
 }
 
-/// One rank's run, with everything it owns, in the order in which it must go away.
+/// One rank's run, with everything it owns; members are in reverse order of destruction.
 class Training {
  public:
   Training(const Options& options, comm::World& world, engine::StopSignals& signals)
@@ -113,7 +113,7 @@ class Training {
           stream.micro_batches.samples_of_micro_step(stream.micro_batch, copy.size()));
     }
     if (!options.init.empty()) init_.emplace(options.init, model_);
-    // Before anything else that is collective: ranks that disagree about it would only wait for one another.
+    // Before any other collective: ranks that disagree about those would only wait for one another.
     control_ = copy.make_communicator("control");
     everybody_ = ranks_->make_everybody();
     peers_ = ranks_->make_peers();
@@ -135,7 +135,7 @@ class Training {
   }
 
   ~Training() {
-    // Gates hold work of this device: they must not call it once it is gone.
+    // Gates call back into this device: they must not do so after its destruction.
     instrumentation::GateKeeper::instance().set_on_hold({});
   }
   Training(const Training&) = delete;
@@ -162,7 +162,7 @@ class Training {
     instrumentation::nvtx::name_modules(std::move(paths));
     const instrumentation::RunTables tables = engine::make_run_tables(model_, config_, identity);
     if (world_.rank() == 0) start_log(tables);
-    // Where the signal is in use the answer says so.
+    // If the signal is in use, the response says so.
     static_cast<void>(prepare_native_stacks());
     instrumentation::Requests::set_answer(
         [](instrumentation::Request) { return native_stacks(); });  // there is one request
@@ -170,7 +170,7 @@ class Training {
   }
 
   void run(instrumentation::Publisher& publisher) {
-    // The device took some before anybody listened.
+    // The device allocated memory before the publisher existed.
     for (device::Arena* arena : {&device_->memory(), &device_->pinned(), &device_->host()})
       arena->emit_used();
     auto& gates = instrumentation::GateKeeper::instance();
@@ -198,7 +198,7 @@ class Training {
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
     const auto gpu = profile::record_gpu(
         *device_, [&publisher](const std::string& name) { return publisher.name_id(name); });
-    if (gpu) gpu->flush();  // where it is to record, from the first step on
+    if (gpu) gpu->flush();  // if it is recording from the first step on
     for (const std::string& text : engine.describe_swap()) {
       publisher.message(instrumentation::Severity::info, text);
       if (world_.rank() == 0 && !options_.quiet) print_line(text);
@@ -250,11 +250,11 @@ class Training {
   }
 
  private:
-  /// Among all ranks of the run.
+  /// The communicator of all ranks of the run.
   [[nodiscard]] comm::Communicator& of_all() const { return everybody_ ? *everybody_ : *control_; }
 
-  /// The data to train on and, where it is evaluated, what to evaluate on: of its own, or the end of the
-  /// other.
+  /// Opens the training data and, with evaluation, the evaluation data: a separate source, or the end of the
+  /// training data.
   void open_data(data::StreamOptions stream) {
     const config::ShardscopeConfig& ours = config_.shardscope;
     if (ours.eval_interval == 0) {
@@ -278,7 +278,7 @@ class Training {
     eval_data_ = data::open_stream(model_.spec, stream);
     eval_batches_ = ours.eval_batches;
     const std::int64_t samples = eval_data_->samples();
-    if (samples == 0) return;  // without an end
+    if (samples == 0) return;  // endless
     const std::int64_t at_once = stream.micro_batches.largest({stream.micro_batch, 0}).samples *
                                  static_cast<std::int64_t>(stream.world);
     eval_batches_ = std::min(eval_batches_, samples / at_once);  // no sample twice
@@ -297,7 +297,7 @@ class Training {
                 : std::to_string(config_.shardscope.eval_interval) + " steps");
   }
 
-  /// Of the same samples every time, so that the curve shows what training changed.
+  /// On the same samples every time, so that the curve shows only the effect of training.
   void evaluate(engine::Engine& engine, engine::RunLog& log) {
     eval_data_->restore({0, 0});
     const engine::Evaluation evaluation =
@@ -308,7 +308,8 @@ class Training {
     std::fflush(stdout);
   }
 
-  /// What rank 0 prints besides its progress. It is made of events, so what is not emitted cannot be printed.
+  /// Output of rank 0 besides its progress. It is computed from events, so it lacks those that are not
+  /// emitted.
   void start_log(const instrumentation::RunTables& tables) {
     const config::LogConfig& log = config_.log;
     LogParts parts{log.wall_clock_breakdown, log.memory_breakdown, log.level == config::LogLevel::debug};
@@ -333,14 +334,14 @@ class Training {
                                                 std::uint64_t dropped) { lines->add(events, dropped); });
   }
 
-  /// In the recording and on the terminal: such a run must not pass for a healthy one.
+  /// In the recording and on the terminal: such a run must not look like a healthy one.
   void warn_of_fault(instrumentation::Publisher& publisher) const {
     const std::string text = std::string(plan::kRehearses) + fault_text_ + " on purpose";
     publisher.message(instrumentation::Severity::warning, text);
     report("warning: " + text);
   }
 
-  /// Faults before a step that do not leave the loop.
+  /// Injects faults before a step that do not leave the loop.
   void do_otherwise(const execution::Context& context, engine::Engine& engine,
                     instrumentation::Publisher& publisher) {
     if (fault_->kind == plan::FaultKind::save_alone) save(context, engine, publisher);
@@ -348,8 +349,8 @@ class Training {
     if (fault_->kind == plan::FaultKind::die) std::raise(SIGKILL);
   }
 
-  /// What an earlier run saved is not replaced without --overwrite, and the folder must exist: checked before
-  /// the first step.
+  /// Checks before the first step: files of an earlier run are not replaced without --overwrite, and the
+  /// folder must exist.
   void keep_weights() const {
     namespace fs = std::filesystem;
     if (world_.rank() != 0 || options_.save.empty()) return;
@@ -365,7 +366,7 @@ class Training {
     }
   }
 
-  /// The checkpoint to continue from, and whether the folder to save to is free for this run.
+  /// Opens the checkpoint to resume from, and checks that the folder to save to is free for this run.
   void open_checkpoint() {
     const auto canonical = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };
     if (!options_.resume.empty()) {
@@ -417,13 +418,13 @@ class Training {
   engine::StopSignals& signals_;
   config::TrainingConfig config_;
   plan::ModelPlan model_;
-  std::string fault_text_;              ///< what --fault does, on every rank; empty: nothing
+  std::string fault_text_;              ///< description of --fault, on every rank; empty: none
   std::optional<plan::Fault> fault_;    ///< of this rank
   std::uint64_t seed_ = options_.seed;  ///< of the data's order
   std::optional<checkpoint::CheckpointReader> resume_;
   std::optional<checkpoint::WeightReader> init_;
   std::unique_ptr<data::BatchStream> data_;
-  std::unique_ptr<data::BatchStream> eval_data_;  ///< null where nothing is evaluated
+  std::unique_ptr<data::BatchStream> eval_data_;  ///< null without evaluation
   std::int64_t eval_batches_ = 0;                 ///< of each rank in one evaluation
   std::unique_ptr<device::Device> device_;
   std::optional<RunRanks> ranks_;

@@ -7,7 +7,8 @@
 
 namespace shardscope::train {
 
-/// Runs one rank; a failure is sent to the other ranks and to the collector before it goes on. Collective.
+/// Runs one rank; a failure is sent to the other ranks and to the collector before it is rethrown.
+/// Collective.
 void train(const Options& options, comm::World& world, engine::StopSignals& signals);
 
 }  // namespace shardscope::train

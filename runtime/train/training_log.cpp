@@ -26,7 +26,7 @@ std::int64_t time_of(const ev::Event& event) { return static_cast<std::int64_t>(
 
 bool is_memory(EventKind kind) { return kind == EventKind::memory_alloc || kind == EventKind::memory_free; }
 
-/// Whether anything is written of it.
+/// Whether the log uses events of this kind.
 bool wanted(const LogParts& parts, EventKind kind) {
   switch (kind) {
     case EventKind::step_end:
@@ -51,7 +51,7 @@ bool wanted(const LogParts& parts, EventKind kind) {
   }
 }
 
-/// As Python prints it.
+/// In Python's spelling.
 const char* python(bool value) { return value ? "True" : "False"; }
 
 }  // namespace
@@ -68,7 +68,7 @@ void TrainingLog::add(std::span<const ev::Event> events, std::uint64_t dropped) 
     step_ended = step_ended || event.kind == EventKind::step_end;
   }
   if (!step_ended) return;
-  // A GPU's events come later than the host's, with their own times.
+  // Events of a GPU arrive later than the host's, with their own timestamps.
   std::stable_sort(waiting_.begin(), waiting_.end(),
                    [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
   const auto last = std::find_if(waiting_.rbegin(), waiting_.rend(),
@@ -252,9 +252,9 @@ void TrainingLog::end_micro_step() {
 
 void TrainingLog::end_step(std::int64_t at_ns, bool skipped) {
   if (optimizer_began_ != 0) micro_.step = at_ns - optimizer_began_;
-  // Without the updates of sub-groups (detail below modules) the parts of a step are not known.
+  // Without sub-group updates (detail below modules) the parts of a step are unknown.
   if (parts_.times && optimizer_ended_ > optimizer_began_ && (group_began_ != 0 || skipped)) {
-    // What is not an update is its preparation: norm, overflow, and with offload the gradients' way.
+    // The rest is preparation: norm, overflow, and with offload the transfer of gradients.
     const std::int64_t prepared =
         group_began_ == 0 ? optimizer_ended_ - optimizer_began_ : group_began_ - optimizer_began_;
     write_(fmt::format(

@@ -1,6 +1,6 @@
-// What rank 0 prints of its run with wall_clock_breakdown, memory_breakdown and log_level debug: DeepSpeed's
-// lines, made of the events that the run emits anyway. DeepSpeed stops the device at every timer; this stops
-// nothing and therefore prints a step once it is over.
+// Output of rank 0 with wall_clock_breakdown, memory_breakdown and log_level debug: DeepSpeed's lines,
+// computed from the events of the run. DeepSpeed synchronizes the device at every timer; this does not, and
+// therefore prints a step after its end.
 //
 // Sources: deepspeed/utils/timer.py, runtime/engine.py, runtime/utils.py (see_memory_usage),
 // runtime/zero/partitioned_param_coordinator.py, runtime/zero/partitioned_param_profiler.py.
@@ -33,15 +33,15 @@ class TrainingLog {
   /// `tables` names modules and parameters.
   TrainingLog(LogParts parts, const instrumentation::RunTables& tables, Write write);
 
-  /// As instrumentation::EventObserver: what is complete is written, step by step.
+  /// An instrumentation::EventObserver: writes completed steps.
   void add(std::span<const instrumentation::Event> events, std::uint64_t dropped);
 
  private:
   /// Nanoseconds of one micro-step or of a step's.
   struct Times {
     std::int64_t forward = 0, backward = 0;
-    std::int64_t inner = 0;      ///< of backward, up to the end of the last module's
-    std::int64_t reduction = 0;  ///< the rest of it, and waits for buckets up to the optimizer
+    std::int64_t inner = 0;      ///< part of backward up to the end of the last module's backward
+    std::int64_t reduction = 0;  ///< rest of backward, and waits for buckets up to the optimizer
     std::int64_t step = 0;       ///< from the optimizer's begin
     bool divided = true;         ///< inner and reduction are known: modules were recorded
   };
@@ -67,7 +67,7 @@ class TrainingLog {
   std::vector<instrumentation::ParamInfo> params_;
   Write write_;
 
-  std::vector<instrumentation::Event> waiting_;  ///< of steps that are not over
+  std::vector<instrumentation::Event> waiting_;  ///< events of unfinished steps
   std::uint64_t dropped_ = 0;                    ///< since the last step's lines
 
   std::int64_t forward_began_ = 0, backward_began_ = 0, last_module_ended_ = 0, optimizer_began_ = 0;
@@ -75,7 +75,7 @@ class TrainingLog {
   bool in_backward_ = false;
   bool in_epilogue_ = false;  ///< after a backward, before the optimizer or the next forward
   Times micro_, step_;
-  bool memory_known_ = true;  ///< the detail has it
+  bool memory_known_ = true;  ///< memory events are enabled
   std::array<Pool, instrumentation::kMemoryPoolCount> pools_{};
   struct Counter {
     std::int64_t count = 0, elems = 0;

@@ -1,4 +1,4 @@
-// Checksums of the weights that the ranks of a run begin with.
+// Checksums of the initial weights of the ranks of a run.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace shardscope::train {
 
-/// Compares copies: every element of a parameter comes from the rank that owns it, but where several ranks
-/// own the same ones each makes or reads them for itself.
+/// Compares copies: if several ranks own the same elements, each creates or reads them itself, and they must
+/// be equal.
 class WeightSums {
  public:
   explicit WeightSums(const plan::Ownership& ownership) : ownership_(ownership) {}
-  /// What this rank was given, in the same order on every rank.
+  /// Adds initial values of this rank; call in the same order on every rank.
   void add(plan::ParamId param, const float* values, std::int64_t elems);
   /// Throws std::runtime_error, with the same text on every rank, where copies differ: in stage 0, and of
-  /// frozen parameters below stage 3, those of all ranks; with MiCS those of ranks at the same place in their
-  /// groups. Collective.
+  /// frozen parameters below stage 3, those of all ranks; with MiCS those of ranks with the same rank in
+  /// their groups. Collective.
   void check(comm::Communicator& control) const;
 
  private:

@@ -1,5 +1,5 @@
-// zero_train: the program that every rank of a training run is, started by mpirun or alone. The only place
-// where a failure becomes an exit code.
+// zero_train: the program of every rank of a training run, started by mpirun or alone. The only place where a
+// failure becomes an exit code.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +25,7 @@ namespace {
 
 using shardscope::train::report;
 
-/// Under a launcher every rank would complain about the same arguments; one does.
+/// Under a launcher only one rank reports wrong arguments.
 bool first_of_launch() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
     if (const char* value = std::getenv(name)) return std::string(value) == "0";
@@ -94,8 +94,8 @@ int main(int argc, char** argv) {
     if (first_of_launch()) report(error.what());
     return 1;
   } catch (const std::exception& error) {
-    // Only the rank that failed first reports. Its message to the others is the cause; the exception may be a
-    // wait that ended because of it.
+    // Only the rank that failed first reports. Its message is the cause; the exception of another rank may be
+    // a wait that ended because of it.
     const std::string first = world ? world->first_failure() : std::string();
     const std::string mine = world ? "rank " + std::to_string(world->rank()) + " failed: " : std::string();
     if (first.empty() || first.rfind(mine, 0) == 0) {

@@ -18,7 +18,7 @@
 namespace shardscope::comm {
 namespace {
 
-/// Which physical device a rank has: 16 bytes of the driver's.
+/// The physical device of a rank: the driver's UUID, 16 bytes.
 using DeviceIdentity = std::array<std::byte, 16>;
 
 DeviceIdentity identity_of(int ordinal, const std::string& where) {
@@ -30,11 +30,11 @@ DeviceIdentity identity_of(int ordinal, const std::string& where) {
   return identity;
 }
 
-/// NCCL refuses two ranks of a communicator on one GPU.
-/// Compares the driver's identity (UUID) and not the ordinal: each rank may see its GPUs under numbers of its
-/// own (CUDA_VISIBLE_DEVICES), and ordinals repeat on other nodes.
+/// NCCL refuses two ranks of a communicator on one GPU. Compares the driver's identity (UUID) and not the
+/// ordinal: each rank may number its GPUs differently (CUDA_VISIBLE_DEVICES), and ordinals repeat on other
+/// nodes.
 bool shared_by_ranks(World& world, int ordinal, const std::string& where) {
-  // Made before the adapter is set, so it is the host's.
+  // Created before the adapter is set, so it uses the host's transport.
   const auto control = world.make_communicator("devices");
   const DeviceIdentity mine = identity_of(ordinal, where);
   std::set<DeviceIdentity> all;
@@ -53,7 +53,7 @@ bool shared_by_ranks(World& world, int ordinal, const std::string& where) {
 void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransport which,
                  std::chrono::milliseconds timeout) {
   const std::string where = "rank " + std::to_string(world.rank());
-  // Every rank finds the same answer from the same identities, so all choose one transport.
+  // Every rank has the same identities, so all choose the same transport.
   const bool shared = shared_by_ranks(world, ordinal, where);
   if (which == DeviceTransport::nccl && shared) {
     throw BackendError(
@@ -62,7 +62,7 @@ void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransp
         "the host",
         where);
   }
-  // This rank within a group, as the transports count.
+  // This rank's index within a group.
   const auto place = [rank = world.rank()](const Group& group) {
     return static_cast<std::uint32_t>(std::lower_bound(group.members.begin(), group.members.end(), rank) -
                                       group.members.begin());

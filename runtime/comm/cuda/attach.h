@@ -1,4 +1,4 @@
-// Collectives of a CUDA device's memory.
+// Collectives over the memory of a CUDA device.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ enum class DeviceTransport : std::uint8_t {
   staged,  ///< through host memory: any number of ranks on a GPU, results as on the CPU
 };
 
-/// Makes every communicator of `world` from now on one for the memory of `device`, which must be a CUDA
-/// device with ordinal `ordinal`. Collective over the world. The device outlives the world's communicators,
-/// and the world's own memory (World::region) is used for staging, which pins as much of it as the largest
-/// collective of each stream needs; that is not in the figures of the device's arenas. Throws BackendError.
+/// Communicators of `world` made from now on work on the memory of `device`, a CUDA device with ordinal
+/// `ordinal`. Collective over the world. The device must outlive the world's communicators. The world's
+/// region (World::region) is used for staging, which pins as much of it as the largest collective of each
+/// stream needs; the device's arenas do not count it. Throws BackendError.
 void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransport which,
                  std::chrono::milliseconds timeout);
 

@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// ncclInProgress is the usual answer of a non-blocking communicator; settle() waits for what becomes of it.
+/// A non-blocking communicator usually returns ncclInProgress; settle() waits for the final result.
 void check(ncclResult_t result, const char* call, const std::string& where) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   throw BackendError(call, static_cast<int>(result),
@@ -71,8 +71,8 @@ ncclDataType_t type_of(kernels::DType type) {
   return ncclInt8;
 }
 
-/// `factor` as the element type, as ncclRedOpCreatePreMulSum wants it. The bits are in the low bytes, where
-/// NCCL reads size_of(type) of them (little endian).
+/// `factor` in the element type, for ncclRedOpCreatePreMulSum. The bits are in the low bytes, where NCCL
+/// reads size_of(type) of them (little endian).
 std::uint32_t scalar_of(float factor, kernels::DType type) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &factor, sizeof bits);
@@ -88,14 +88,14 @@ std::uint32_t scalar_of(float factor, kernels::DType type) {
 
 }  // namespace
 
-/// Looks after the collectives of one communicator until the device is through with them.
+/// Watches the collectives of one communicator until the device has finished them.
 ///
-/// NCCL's kernels spin on the device until their peers come; no call of the host waits for them, so no call
-/// can time out. This thread does: it looks every 100 ms at the oldest collective that has not ended, and
-/// aborts the communicator when its time is over, NCCL reports an error, or another rank has failed.
-/// Two locks. mutex_ guards the list and the text. comm_mutex_ keeps ncclCommAbort away from a move() that is
-/// queueing calls on the same communicator; it is not taken while mutex_ is held, and move() takes mutex_
-/// (watch()) inside it.
+/// NCCL's kernels spin on the device until their peers arrive; no host call waits for them, so none can time
+/// out. This thread does: it checks the oldest unfinished collective every 100 ms, and aborts the
+/// communicator when its time-out has passed, NCCL reports an error, or another rank has failed. Two locks.
+/// mutex_ guards the list and the text. comm_mutex_ keeps ncclCommAbort away from a move() that is queueing
+/// calls on the same communicator; it is not taken while mutex_ is held, and move() takes mutex_ (watch())
+/// inside it.
 class NcclTransport::Watchdog {
  public:
   Watchdog(ncclComm_t& comm, std::mutex& comm_mutex, Transport& host, std::string where, int ordinal)
@@ -113,12 +113,12 @@ class NcclTransport::Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // `until` counts from the time of queueing, so work that the stream has to do before is part of the bound.
+  // `until` is relative to the time of queueing, so earlier work of the stream is part of the bound.
   void watch(device::cuda::EventPool::Handle reached, Clock::time_point until, std::string what) {
     const std::lock_guard lock(mutex_);
     watched_.push_back({std::move(reached), until, std::move(what)});
   }
-  /// Throws what went wrong.
+  /// Throws BackendError if the watchdog has aborted the communicator.
   void check_failure() const {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw BackendError("NCCL", 0, failure_, where_);
@@ -131,7 +131,7 @@ class NcclTransport::Watchdog {
     std::string what;
   };
 
-  /// The device is through with it, or has failed: whose next call then says so.
+  /// The device has finished it, or has failed (its next call then reports that).
   [[nodiscard]] bool ended(const Watched& one) const {
     try {
       return device::cuda::reached(one.reached.get(), where_);
@@ -140,10 +140,10 @@ class NcclTransport::Watchdog {
     }
   }
 
-  /// What is wrong with the oldest collective; empty: nothing.
+  /// Describes the failure of the oldest collective; empty: none.
   std::string problem(const Watched& oldest) {
     ncclResult_t state = ncclSuccess;
-    // Without comm_mutex_: only this thread sets comm_ to null, and it stays away afterwards (failure_ is
+    // Without comm_mutex_: only this thread sets comm_ to null, and does not use it afterwards (failure_ is
     // set).
     if (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state != ncclSuccess &&
         state != ncclInProgress) {
@@ -161,7 +161,7 @@ class NcclTransport::Watchdog {
   }
 
   void run() {
-    // A thread begins with device 0; the events are of this one.
+    // A thread starts with device 0; the events belong to this one.
     cudaSetDevice(ordinal_);
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, 100ms, [this] { return ends_; })) {
@@ -176,7 +176,7 @@ class NcclTransport::Watchdog {
       // move() may hold comm_mutex_ and wait for mutex_ in watch() or check_failure().
       lock.unlock();
       {
-        // Kernels that wait for a peer leave; what they were to make is not made, and the next call says why.
+        // Kernels that wait for a peer end without a result, and the next call reports the failure.
         const std::lock_guard comm_lock(comm_mutex_);
         ncclCommAbort(comm_);
         comm_ = nullptr;
@@ -215,13 +215,13 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
       timeout_(timeout),
       state_(std::make_unique<State>()) {
   state_->where = "communicator '" + name_ + "', rank " + std::to_string(rank);
-  // Made by the group's first rank, 128 bytes, sent over the host's transport: NCCL opens its own connections
-  // from it.
+  // Created by the group's first rank, 128 bytes, sent over the host's transport: NCCL connects through it.
   ncclUniqueId id{};
   if (rank == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId", state_->where);
   host_->host_broadcast(std::as_writable_bytes(std::span(id.internal)), 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  // Every call returns at once, so each wait is a loop here, with a bound and a look at the peers (settle()).
+  // Every call returns at once, so each wait is a loop here, with a bound and a check of the peers
+  // (settle()).
   config.blocking = 0;
   config.commName = name_.c_str();
   try {
@@ -232,7 +232,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
     if (state_->comm != nullptr) ncclCommAbort(state_->comm);
     throw;
   }
-  // Without timing: the events are only asked whether they were reached.
+  // Without timing: the events are only queried for completion.
   state_->events = std::make_shared<device::cuda::EventPool>(cudaEventDisableTiming, state_->where);
   state_->watchdog =
       std::make_unique<Watchdog>(state_->comm, state_->comm_mutex, *host_, state_->where, ordinal);
@@ -243,7 +243,7 @@ NcclTransport::~NcclTransport() {
   // First: no thread aborts the communicator below at the same time.
   state_->watchdog.reset();
   if (state_->comm == nullptr) return;
-  if (failed) {  // peers that have left do not come to say goodbye
+  if (failed) {  // failed peers would not take part in the finalization
     ncclCommAbort(state_->comm);
     return;
   }
@@ -264,7 +264,7 @@ NcclTransport::~NcclTransport() {
   }
 }
 
-/// A failure of this communicator or of any rank, as a question: the destructor asks and must not throw.
+/// Whether this communicator or any rank failed; for the destructor, which must not throw.
 bool NcclTransport::has_failed() const noexcept {
   try {
     if (state_->watchdog) state_->watchdog->check_failure();
@@ -282,8 +282,8 @@ std::string NcclTransport::describe() const {
          std::to_string(version % 100);
 }
 
-/// A non-blocking communicator answers "in progress": waits until the call has completed.
-/// Bounds of the call itself, not of the collective on the device: for that there is the watchdog.
+/// Waits until a call of the non-blocking communicator has completed. Bounds the call itself; the watchdog
+/// bounds the collective on the device.
 void NcclTransport::settle(const char* call) {
   const auto until = Clock::now() + timeout_;
   ncclResult_t progress = ncclInProgress;
@@ -334,7 +334,8 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
               state_->where);
         break;
       }
-      // The last shards are short, and NCCL would read behind the input: every rank's range by itself.
+      // The last shards are short, and ncclReduceScatter would read beyond the input: one reduce per rank's
+      // range.
       for (std::uint32_t r = 0; r < world_; ++r) {
         const std::size_t begin = std::min(elems, extent * r);
         const std::size_t end = std::min(elems, extent * (r + 1));
@@ -379,7 +380,7 @@ void NcclTransport::move(const Collective& collective, const kernels::Exec& exec
   const auto stream = static_cast<cudaStream_t>(exec.cuda->stream());
   // Held over all calls: the watchdog must not abort the communicator between them.
   const std::lock_guard lock(state_->comm_mutex);
-  // Null means that the watchdog aborted it, and its text says why: this throws.
+  // Null means that the watchdog aborted it: this throws its reason.
   if (state_->comm == nullptr) check_failure();
   const instrumentation::NcclCalls calls(collective.sequence);  // for NCCL's profiler plugin, if it is loaded
   // One launch for all parts of the collective.
@@ -389,7 +390,7 @@ void NcclTransport::move(const Collective& collective, const kernels::Exec& exec
   settle(name_of(collective.op));
   if (collective.op == CollectiveOp::reduce_scatter) {
     const std::size_t size = kernels::size_of(collective.type);
-    for (const Part& part : collective.parts) {  // what lies behind the last element is zero
+    for (const Part& part : collective.parts) {  // elements beyond the last one are set to zero
       const std::int64_t begin = std::min(part.elems, part.extent * rank_);
       const std::int64_t end = std::min(part.elems, part.extent * (rank_ + 1));
       const auto filled = static_cast<std::size_t>(end - begin);
@@ -400,7 +401,7 @@ void NcclTransport::move(const Collective& collective, const kernels::Exec& exec
           "cudaMemsetAsync", state_->where);
     }
   }
-  // Recorded behind the collective on its stream: reached when the device is through with it.
+  // Recorded after the collective on its stream: reached when the device has finished it.
   device::cuda::EventPool::Handle reached = state_->events->take();
   device::cuda::check(cudaEventRecord(reached.get(), stream), "cudaEventRecord", state_->where);
   state_->watchdog->watch(

@@ -1,6 +1,6 @@
-// Collectives by NCCL on a communicator of its own. Parts of a collective are one group call, each in place.
-// Every wait is bounded: communicators are non-blocking, and a watchdog aborts one whose collective does not
-// come to its end in time or whose peers have failed.
+// Collectives by NCCL, with one NCCL communicator per object. Parts of a collective are one group call, each
+// in place. Every wait is bounded: communicators are non-blocking, and a watchdog aborts one whose collective
+// does not end in time or whose peers have failed.
 #pragma once
 
 #include <chrono>

@@ -65,7 +65,7 @@ StagedTransport::StagedTransport(std::shared_ptr<Staging> staging, std::unique_p
       copied_(staging_->there().make_event()),
       done_(staging_->there().make_event()) {}
 
-/// The stream's queued work holds host_ and refers to memory of staging_: it ends first.
+/// The stream's queued work holds host_ and refers to memory of staging_, so wait for it first.
 StagedTransport::~StagedTransport() {
   if (here_ == nullptr) return;
   try {
@@ -75,9 +75,10 @@ StagedTransport::~StagedTransport() {
   }
 }
 
-/// The same collective over host memory: every part gets a place in one block, in the order of parts, and its
-/// two copies. The block is the lane's, reused by its next collective. Safe without a wait: that one's first
-/// copies into it are queued on the device's stream behind this one's last copies out of it.
+/// The same collective over host memory: every part gets an offset in one block, in the order of parts, and
+/// its two copies. The block belongs to the lane and is reused by its next collective. Safe without a wait:
+/// the next one's first copies into it are queued on the device's stream after this one's last copies out of
+/// it.
 StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
   Plan plan;
   plan.staged = collective;
@@ -170,7 +171,7 @@ void StagedTransport::move(const Collective& collective, const kernels::Exec& /*
   for (const Copy& copy : plan.out) device.copy_async(copy.to, copy.from, copy.bytes, there);
   there.record(*copied_);
   here.wait(*copied_);
-  // The lambda holds host_ itself: it may run while this object is being destroyed.
+  // The lambda owns a reference to host_: it may run while this object is being destroyed.
   here.run([host = host_, staged = std::move(plan.staged)](const kernels::Exec& exec) {
     host->enter(staged);
     host->move(staged, exec);

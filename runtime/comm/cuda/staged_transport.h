@@ -1,7 +1,7 @@
-// Collectives of device memory through the host: what a rank contributes is copied to memory that its peers
-// can read, a host thread does the collective there, the result is copied back. Nothing blocks the calling
-// thread: the copies are queued on the CUDA stream, which waits for the host thread by an event. Sums are the
-// host's, in rank order, so that results have the bits of a CPU run.
+// Collectives of device memory through the host: a rank's input is copied to memory that its peers can read,
+// a host thread performs the collective there, the result is copied back. Nothing blocks the calling thread:
+// the copies are queued on the CUDA stream, which waits for the host thread by an event. Sums are computed on
+// the host in rank order, so that results are bitwise equal to a CPU run.
 #pragma once
 
 #include <memory>

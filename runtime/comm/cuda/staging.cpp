@@ -35,15 +35,15 @@ device::Stream& stream_of(device::Device& device, instrumentation::StreamId lane
 
 }  // namespace
 
-/// A CPU device for its streams alone: their worker threads run the host's side of the collectives. It has no
-/// region, since no buffer is taken from it.
+/// A CPU device used only for its streams: their worker threads run the host side of the collectives. It has
+/// no region, since no buffer is allocated from it.
 Staging::Staging(device::Device& there, device::SharedRegion* region)
     : there_(there), region_(region), here_(device::make_cpu_device(nullptr)) {
-  // The whole region is for staging: with a CUDA device no other memory is taken from it.
+  // The whole region is for staging: with a CUDA device no other memory is allocated from it.
   if (region_ != nullptr) free_.emplace(region_->bytes().size());
 }
 
-/// Queued work may still read or write the blocks: waited for before the memory goes.
+/// Queued work may still use the blocks: wait before they are freed.
 Staging::~Staging() {
   try {
     here_->synchronize();
@@ -64,7 +64,7 @@ std::byte* Staging::room(instrumentation::StreamId lane, std::size_t bytes) {
   if (bytes <= block.bytes) return block.data;
   stream_there(lane).synchronize();
   stream_here(lane).synchronize();
-  // Half as much again, so that collectives that grow little by little do not pin memory each time.
+  // Grows by at least half, so that slowly growing collectives do not pin memory each time.
   const std::size_t wanted = (std::max(bytes, block.bytes + block.bytes / 2) + kUnit - 1) / kUnit * kUnit;
   give_back(block);
   const std::string where = "staging of collectives, " + std::to_string(wanted >> 20) + " MiB";
@@ -72,12 +72,12 @@ std::byte* Staging::room(instrumentation::StreamId lane, std::size_t bytes) {
   if (region_ == nullptr) {
     device::cuda::check(cudaHostAlloc(&data, wanted, cudaHostAllocPortable), "cudaHostAlloc", where);
   } else {
-    // Taken after the old block was given back: a lane never holds two.
+    // Allocated after the old block was freed: a lane never has two.
     const auto offset = free_->take(wanted);
     if (!offset)
       throw BackendError("staged collective", 0, "the memory shared with the peers is used up", where);
     data = region_->bytes().data() + *offset;
-    // Pinned where it lies. Portable: every context of the process may copy from it.
+    // Pinned in place. Portable: every context of the process may copy from it.
     if (const cudaError_t result = cudaHostRegister(data, wanted, cudaHostRegisterPortable);
         result != cudaSuccess) {
       free_->give_back(*offset, wanted);
@@ -93,7 +93,7 @@ void Staging::give_back(Block& block) noexcept {
   if (region_ == nullptr) {
     cudaFreeHost(block.data);
   } else {
-    // Before the pages are given up: they are locked until then.
+    // Before the pages are discarded: they are locked until then.
     cudaHostUnregister(block.data);
     region_->discard({block.data, block.bytes});
     free_->give_back(static_cast<std::size_t>(block.data - region_->bytes().data()), block.bytes);

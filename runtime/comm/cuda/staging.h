@@ -1,6 +1,6 @@
-// Host memory through which the collectives of a CUDA device go: the peers of the node can read it, and it is
-// pinned. Pageable memory would not do: the driver reads it when a copy is queued, not when the stream gets
-// there, so that a copy behind a wait for a host thread would take what lay there before.
+// Host memory for the staged collectives of a CUDA device: pinned, and readable by the peers of the node.
+// Pageable memory would be wrong: the driver reads it when a copy is queued, not when the stream reaches it,
+// so a copy after a wait for a host thread would read old data.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace shardscope::comm {
 
-/// One for all communicators of a rank; goes before the device and the world do. Called from the rank's host
-/// thread.
+/// One for all communicators of a rank; must be destroyed before the device and the world. Called from the
+/// rank's host thread.
 class Staging {
  public:
-  /// `region`: memory that the peers can read; null where no peer reads it in place (MPI).
+  /// `region`: memory that the peers can read; null if no peer reads it in place (MPI).
   Staging(device::Device& there, device::SharedRegion* region);
   ~Staging();
   Staging(const Staging&) = delete;
@@ -25,14 +25,14 @@ class Staging {
 
   /// The device whose memory is communicated.
   [[nodiscard]] device::Device& there() noexcept { return there_; }
-  /// The device's stream of a lane, and the host thread that does its collectives. Throws BackendError for a
-  /// lane that has no collectives.
+  /// The device's stream of a lane, and the host stream that performs its collectives. Throws BackendError
+  /// for a lane without collectives.
   [[nodiscard]] device::Stream& stream_there(instrumentation::StreamId lane);
   [[nodiscard]] device::Stream& stream_here(instrumentation::StreamId lane);
 
-  /// Room for one collective of the lane, aligned to 4096 bytes. The same memory serves the lane's next one:
-  /// its first user is a copy on the same stream of the device, behind this collective's last. Grows, waiting
-  /// for the lane, when more is needed than ever before.
+  /// Buffer for one collective of the lane, aligned to 4096 bytes. The lane's next collective reuses it: its
+  /// first copy is on the same device stream, after this collective's last. Grows if needed, after waiting
+  /// for the lane.
   [[nodiscard]] std::byte* room(instrumentation::StreamId lane, std::size_t bytes);
 
  private:

@@ -24,8 +24,8 @@ void nap(std::int64_t ns) {
 
 MpiLink::MpiLink(std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout)
     : rank_(rank), size_(size), timeout_(timeout) {
-  // Collective over all ranks. A communicator of its own: no receive of a collective can match a notice of
-  // failure.
+  // Collective over all ranks. A separate communicator, so that no receive of a collective can match a notice
+  // of failure.
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &failures_), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(failures_, MPI_ERRORS_RETURN);
 }
@@ -41,9 +41,9 @@ void MpiLink::wait(std::span<MPI_Request> requests, const std::function<std::str
   if (requests.empty()) return;
   check_failure();
   const Clock::time_point deadline = Clock::now() + timeout_;
-  // MPI makes progress only inside its calls. Short naps at first, for what is nearly there, then longer
-  // ones, so that waiting leaves the cores to threads that compute.
-  // 10, 20, 40 ... 300 microseconds: what a wait ends too late by stays in proportion to what it has lasted.
+  // MPI makes progress only inside its calls. Short sleeps at first, then longer ones, to leave the cores to
+  // computing threads. 10, 20, 40 ... 300 microseconds: the delay of a wait's end stays proportional to its
+  // length.
   std::int64_t nap_ns = 10'000;
   for (;;) {
     int done = 0;
@@ -52,7 +52,7 @@ void MpiLink::wait(std::span<MPI_Request> requests, const std::function<std::str
     if (done != 0) return;
     check_failure();
     if (Clock::now() >= deadline) {
-      // Sent before the exception: the other ranks then end with this text and not each by its own time-out.
+      // Sent before the exception, so that the other ranks end with this text instead of their own time-outs.
       fail(what() + " was not joined by every rank within " + std::to_string(timeout_.count()) +
            " ms; a rank is gone, much slower, or runs other modules");
       throw BackendError("collective", 0, first_failure(), "rank " + std::to_string(rank_));
@@ -67,7 +67,7 @@ void MpiLink::check_failure() {
     int there = 0;
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status;
-    // A matched probe: several threads look, one receives.
+    // A matched probe: several threads may probe, one receives.
     check_mpi(MPI_Improbe(MPI_ANY_SOURCE, kFailureTag, failures_, &there, &message, &status), "MPI_Improbe");
     if (there == 0) return;
     int length = 0;
@@ -84,7 +84,7 @@ void MpiLink::abandon() noexcept {
   if (failed()) return;  // reported already, perhaps by another communicator of this rank
   const std::string text =
       "rank " + std::to_string(rank_) + " failed: it was left by an exception, see its own message";
-  // Between the question above and this one another thread may have recorded a failure: one of them sends.
+  // Another thread may have recorded a failure since the check above: only one of them sends.
   if (!record(text)) return;
   {
     const std::lock_guard lock(mutex_);
@@ -117,12 +117,12 @@ void MpiLink::send_to_all(const std::string& text) noexcept {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     sends.emplace_back();
-    // `text` is the caller's and outlives the loop below. A send that is not complete then is left: its
-    // memory goes, which is why no later MPI call may follow.
+    // `text` is the caller's and outlives the loop below. A send that is then incomplete is abandoned: its
+    // memory is freed, so no MPI call may follow.
     MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, static_cast<int>(r), kFailureTag,
               failures_, &sends.back());
   }
-  // A second at most: a rank that is gone takes nothing.
+  // One second at most: a failed rank receives nothing.
   int done = 0;
   for (int i = 0; i < 1000 && done == 0; ++i) {
     if (MPI_Testall(static_cast<int>(sends.size()), sends.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS)

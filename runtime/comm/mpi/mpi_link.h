@@ -1,5 +1,5 @@
-// Waiting in MPI without hanging: every operation is non-blocking and polled with a bound, and a failure
-// travels to all ranks on a communicator of its own.
+// Waiting in MPI without hanging: every operation is non-blocking and polled with a bound, and a failure is
+// sent to all ranks on a separate communicator.
 //
 // [Note: no MPI after a failure]
 // A wait that ends with an exception leaves requests behind that still point at the caller's memory, and
@@ -32,14 +32,14 @@ class MpiLink {
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
-  /// Completes every request. Throws BackendError when a rank failed or the time-out is over.
+  /// Waits for all requests. Throws BackendError if a rank failed or the time-out has passed.
   void wait(std::span<MPI_Request> requests, const std::function<std::string()>& what);
   /// Checks for a failure that another rank sent; throws BackendError when there is one.
   void check_failure();
   /// Records the failure and sends it to every rank; only the first counts.
   void fail(const std::string& message) noexcept;
-  /// This rank is being left by an exception that is not reported yet; a later fail() gives this process
-  /// its text, the others know only that this rank stopped.
+  /// An exception not reported yet is ending this rank; a later fail() sets its text in this process, the
+  /// others only learn that this rank stopped.
   void abandon() noexcept;
   [[nodiscard]] std::string first_failure() const;
 

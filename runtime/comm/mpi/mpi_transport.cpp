@@ -17,10 +17,10 @@ using instrumentation::CollectiveOp;
 
 /// Bytes held while other ranks' values wait to be summed, all ranks together.
 constexpr std::size_t kScratchBytes = std::size_t{4} << 20;
-/// In-place gathers under way at once: enough to fill the network, few enough for MPI's matching queues.
+/// Maximum of in-place gathers in flight: enough to fill the network, few enough for MPI's matching queues.
 constexpr std::size_t kGathersAtOnce = 32;
 
-/// What the ranks compare before a host call; small values travel inside it.
+/// Compared by the ranks before a host call; contains small values inline.
 struct HostHead {
   std::array<char, 24> what{};  ///< zero-terminated; compared whole
   std::uint64_t bytes = 0;
@@ -41,7 +41,7 @@ MPI_Datatype mpi_type(kernels::DType type) {
   }
 }
 
-/// MPI's counts and offsets are int.
+/// MPI's counts and offsets are int. Throws BackendError for more.
 int count(std::int64_t elems) {
   if (elems > std::numeric_limits<int>::max()) {
     throw BackendError("MPI", 0,
@@ -58,7 +58,7 @@ std::int64_t within(std::int64_t elems, std::int64_t at) { return std::min(elems
 
 }  // namespace
 
-// Requests of a wait that threw still point here, so it is then left to the end of the process.
+// Requests of a wait that threw still point here, so it is then leaked until the process ends.
 struct MpiTransport::Scratch {
   std::vector<Signature> signatures;
   Signature signature;
@@ -111,7 +111,7 @@ void MpiTransport::wait(MPI_Request& request, const Collective& collective) {
   });
 }
 
-/// Also the moment at which all ranks have arrived: the all-gather of signatures completes only then.
+/// Returns when all ranks have arrived: the all-gather of signatures completes only then.
 void MpiTransport::enter(const Collective& collective) {
   // In scratch_ and not on the stack: after a wait that threw, MPI may still read it.
   scratch_->signature = signature_of(collective, calls_++);
@@ -183,7 +183,7 @@ void MpiTransport::all_gather(const Collective& collective) {
   for (const Part& part : collective.parts) {
     const int n = count(part.extent);
     if (n == 0) continue;
-    // This rank's row of target (world, extent). A shard that lies there already is not copied.
+    // This rank's row of target (world, extent). A shard that is already there is not copied.
     const auto* place =
         static_cast<std::byte*>(part.target) + static_cast<std::size_t>(part.extent) * size * rank_;
     requests.push_back(MPI_REQUEST_NULL);
@@ -228,7 +228,7 @@ void MpiTransport::reduce_scatter(const Collective& collective, const Part& part
   const MPI_Datatype type = mpi_type(collective.type);
   const std::size_t size = kernels::size_of(collective.type);
   const std::int64_t n = world();
-  // Checked for its exception: a part of more than 2^31 - 1 elements is refused on every rank alike.
+  // Called for its exception: a part of more than 2^31 - 1 elements throws on every rank.
   static_cast<void>(count(part.elems));  // offsets below are counted in elements too
   const std::int64_t chunk = std::max<std::int64_t>(static_cast<std::int64_t>(kScratchBytes / size) / n, 1);
   scratch_->values.resize(static_cast<std::size_t>(std::min(chunk, part.extent) * n) * size);
@@ -332,7 +332,7 @@ void MpiTransport::host_all_gather(const char* what, std::span<const std::byte> 
   s.head = HostHead{};
   std::strncpy(s.head.what.data(), what, s.head.what.size() - 1);
   s.head.bytes = mine.size();
-  // Small values travel with the lengths that are compared: one exchange in place of two.
+  // Small values are sent with the compared lengths: one exchange instead of two.
   const bool fits = mine.size() <= s.head.inline_data.size();
   if (fits) std::copy(mine.begin(), mine.end(), s.head.inline_data.begin());
   MPI_Request request = MPI_REQUEST_NULL;
@@ -366,7 +366,7 @@ void MpiTransport::host_all_gather(const char* what, std::span<const std::byte> 
 }
 
 void MpiTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root) {
-  // The length is compared by an exchange of its own; its values are of no interest.
+  // A separate exchange compares the length; the values are not used.
   const std::string what = "broadcast from " + std::to_string(root);
   const std::uint64_t size = bytes.size();
   std::vector<std::uint64_t> sizes(world());
@@ -379,7 +379,7 @@ void MpiTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root
     throw BackendError(what, 0, text, "rank " + std::to_string(link_.rank()));
   }
   Scratch& s = *scratch_;
-  // On the root what is sent; on the others room of that size.
+  // The data on the root; on the others a buffer of that size.
   s.host_in.assign(bytes.begin(), bytes.end());
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibcast(s.host_in.data(), count(static_cast<std::int64_t>(bytes.size())), MPI_BYTE,

@@ -17,7 +17,7 @@ namespace shardscope::comm {
 class MpiTransport final : public Transport {
  public:
   /// Collective over the world: every rank makes its communicators in the same order. `members`: world ranks
-  /// of this rank's group, ascending; the groups of all ranks are equal or have no member in common.
+  /// of this rank's group, ascending; the groups of all ranks are equal or disjoint.
   MpiTransport(MpiLink& link, std::string name, std::vector<std::uint32_t> members);
   ~MpiTransport() override;
 
@@ -47,7 +47,8 @@ class MpiTransport final : public Transport {
 
   MpiLink& link_;
   const std::string name_;
-  const std::vector<std::uint32_t> members_;  ///< world ranks; other ranks here are places in this list
+  const std::vector<std::uint32_t>
+      members_;  ///< world ranks; all other ranks here are indices into this list
   const std::uint32_t rank_;
   MPI_Comm stream_comm_ = MPI_COMM_NULL;  ///< stream's worker only
   MPI_Comm host_comm_ = MPI_COMM_NULL;    ///< host thread only

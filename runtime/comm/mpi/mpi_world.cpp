@@ -25,7 +25,7 @@ MpiWorld::~MpiWorld() {
 }
 
 std::unique_ptr<Transport> MpiWorld::make_transport(const std::string& name, const Group& group) {
-  // Making a communicator is a collective call of MPI, which would wait for a rank that is gone.
+  // Creating a communicator is a collective MPI call, which would wait for a failed rank.
   link_.check_failure();
   return std::make_unique<MpiTransport>(link_, name, group.members);
 }

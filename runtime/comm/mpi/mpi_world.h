@@ -1,4 +1,4 @@
-// Ranks that share no memory: on several nodes, or on one that does not allow it.
+// Ranks without shared memory: on several nodes, or on one that does not allow it.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@ void check_mpi(int code, const char* call) {
   throw BackendError(call, code, std::string(text.data(), static_cast<std::size_t>(length)), "comm/mpi");
 }
 
-/// By the variables that launchers set: asking MPI itself would start it.
+/// Checks environment variables of launchers, since asking MPI would initialise it.
 bool launched_by_mpi() noexcept {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MV2_COMM_WORLD_RANK",
                            "MPI_LOCALNRANKS", "SLURM_STEP_ID"}) {
@@ -34,7 +34,7 @@ MpiSession::MpiSession(int* argc, char*** argv) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   int provided = MPI_THREAD_SINGLE;
-  // MPI that was initialised outside this class is used as it is, and not finalized.
+  // If MPI was initialised outside this class it is used, but not finalized.
   if (initialised == 0) {
     check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     owns_ = true;
@@ -58,13 +58,13 @@ MpiSession::MpiSession(int* argc, char*** argv) {
   rank_ = static_cast<std::uint32_t>(rank);
   size_ = static_cast<std::uint32_t>(size);
   MPI_Comm node = MPI_COMM_NULL;
-  // Ranks that can share memory: one communicator a node.
+  // Ranks that can share memory: one communicator per node.
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node),
             "MPI_Comm_split_type");
   int local = 1;
   MPI_Comm_size(node, &local);
   MPI_Comm_free(&node);
-  // The smallest node decides: every rank must come to the same transport.
+  // The smallest node decides: every rank must choose the same transport.
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &local, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
   ranks_per_node_ = static_cast<std::uint32_t>(local);
 }
@@ -76,7 +76,7 @@ MpiSession::~MpiSession() {
   if (owns_ && finalised == 0 && !abandoned_) MPI_Finalize();
 }
 
-/// Blocks without a bound; used only before there is a link that could bound it.
+/// Blocks without a bound; used only before there is a link to bound it.
 void MpiBootstrap::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   const int bytes = static_cast<int>(mine.size());
   check_mpi(MPI_Allgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD),

@@ -1,4 +1,4 @@
-// MPI in this process: started once, ended once, errors as exceptions. The only header with MPI types.
+// MPI in this process: initialised once, finalized once, errors as exceptions.
 #pragma once
 
 #include <mpi.h>
@@ -15,12 +15,12 @@ namespace shardscope::comm {
 /// Throws BackendError with MPI's text when `code` is not MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
-/// A launcher (mpirun, srun, ...) started this process. Without one a world of one needs no MPI, which
-/// otherwise would start a daemon.
+/// A launcher (mpirun, srun, ...) started this process. Without one MPI is not initialised, since it would
+/// start a daemon.
 [[nodiscard]] bool launched_by_mpi() noexcept;
 
-/// MPI_Init_thread(MULTIPLE) on the first call; MPI_Finalize at the end of the process, unless a rank
-/// failed: Finalize waits for all, and those that are gone never come.
+/// MPI_Init_thread(MULTIPLE) on the first call; MPI_Finalize at the end of the process, unless a rank failed:
+/// MPI_Finalize would wait for it for ever.
 class MpiSession {
  public:
   static MpiSession& instance(int* argc, char*** argv);
@@ -29,7 +29,7 @@ class MpiSession {
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint32_t ranks_per_node() const noexcept { return ranks_per_node_; }
-  /// A rank of this run failed or is missing: end without the others.
+  /// A rank of this run failed or is missing: skip MPI_Finalize.
   void abandon() noexcept { abandoned_ = true; }
 
  private:

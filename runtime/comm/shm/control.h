@@ -1,7 +1,7 @@
-// Layout of the control pages, one mapping per node, zeroed at the start, shared by all its ranks: who
-// failed first, and for each communicator two channels (stream and host) with their barriers and tables.
-// Groups of ranks that have no member in common share a channel: the tables are by rank, and each group meets
-// at the barriers of its first member.
+// Layout of the control pages, one mapping per node, zeroed at the start, shared by all its ranks: who failed
+// first, and for each communicator two channels (stream and host) with their barriers and tables. Disjoint
+// groups of ranks share a channel: the tables are by rank, and each group uses the barriers of its first
+// member.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ inline constexpr std::size_t kFailureText = 2000;
 /// The last to arrive opens the next generation and wakes the others.
 /// Both words in one cache line of their own: barriers of different groups do not share lines.
 struct alignas(64) Barrier {
-  std::atomic<std::uint32_t> arrived;     ///< members that have come to the present generation
+  std::atomic<std::uint32_t> arrived;     ///< members that have arrived in the current generation
   std::atomic<std::uint32_t> generation;  ///< futex word; grows by one for each barrier
 };
 
-/// Set by the first rank that fails: claimed by a compare-and-swap, then filled, then published. A rank
-/// that an exception is leaving says so at once (`provisional`: rank, no text) and why a little later.
+/// Set by the first rank that fails: claimed by a compare-and-swap, then filled, then published. A rank ended
+/// by an exception sets `provisional` (rank, no text) at once and publishes the text later.
 struct FailureNote {
   enum State : std::uint32_t { none = 0, claimed = 1, provisional = 2, published = 3 };
   std::atomic<std::uint32_t> state;
@@ -35,10 +35,10 @@ struct FailureNote {
 
 struct alignas(64) RankNote {
   std::atomic<std::int32_t> pid;
-  std::atomic<std::uint32_t> departed;  ///< left its world, in order or not
+  std::atomic<std::uint32_t> departed;  ///< has destroyed its world, after an error or not
 };
 
-/// What a rank publishes about the collective it is in.
+/// The data that a rank publishes about its current collective.
 struct alignas(64) StreamNote {
   Signature signature;  ///< plain memory: written before the barrier of enter(), read after it
   std::array<std::uint64_t, Transport::kMaxParts> sources;  ///< offsets into the rank's region
@@ -48,10 +48,10 @@ struct alignas(64) HostNote {
   struct Round {
     std::array<char, 24> what;  ///< name of the call, zero-terminated
     std::uint64_t calls;        ///< host calls of this communicator before it; for messages
-    std::uint64_t bytes;  ///< that the call moves for each rank; `data` holds them on ranks that contribute
+    std::uint64_t bytes;        ///< per rank; in `data` on contributing ranks
     std::array<std::byte, Transport::kMaxHostBytes> data;
   };
-  std::array<Round, 2> rounds;  ///< used in turn, so that one barrier per call is enough
+  std::array<Round, 2> rounds;  ///< used alternately, so that one barrier per call is enough
 };
 
 /// Arrivals at each barrier so far, by rank: names the missing ranks when a wait fails.
@@ -78,7 +78,7 @@ class ControlPages {
     StreamNote* stream = nullptr;     ///< [ranks]
     HostNote* host = nullptr;         ///< [ranks]
   };
-  /// Channel `index` as the group whose first member is `leader` uses it.
+  /// Channel `index`, with the barriers of the group whose first member is `leader`.
   [[nodiscard]] Channel communicator(std::size_t index, std::uint32_t leader) const noexcept {
     std::byte* at = base_ + header_bytes(ranks_) + index * communicator_bytes(ranks_);
     Channel channel;

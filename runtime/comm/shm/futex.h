@@ -15,7 +15,7 @@ namespace shardscope::comm {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
 
-/// Returns when woken, when `word` no longer holds `seen`, after `longest`, or for no reason.
+/// Returns when woken, when `word` is not `seen`, after `longest`, or spuriously.
 inline void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
                        std::chrono::milliseconds longest) {
   const timespec limit{static_cast<time_t>(longest.count() / 1000),

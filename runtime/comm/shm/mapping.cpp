@@ -23,7 +23,7 @@ namespace {
 /// At a multiple of 2 MiB, so that huge pages of the file can be mapped as such by every process
 /// (map_aligned).
 std::byte* map(int fd, std::size_t bytes) {
-  // MAP_NORESERVE: the reservation is not memory that the machine has promised.
+  // MAP_NORESERVE: the mapping must not count as committed memory.
   void* data = device::map_aligned(bytes, MAP_SHARED | MAP_NORESERVE, fd);
   if (data == nullptr) {
     throw_errno("mmap", "cannot map " + std::to_string(bytes >> 20) +

@@ -1,5 +1,5 @@
-// A piece of anonymous shared memory: a memfd, sparse, so that its size is only address space until pages
-// are touched; not bounded by the size of /dev/shm.
+// Anonymous shared memory: a sparse memfd, whose size is only address space until pages are touched; not
+// bounded by the size of /dev/shm.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +37,7 @@ class Mapping {
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Gives the physical pages back; they read as zero afterwards, for every process that maps them.
+  /// Frees the physical pages; they read as zero afterwards, in every process that maps them.
   void discard(std::span<std::byte> pages) const noexcept;
 
  private:
@@ -47,11 +47,12 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-/// The memfd number `fd` of process `pid`; invalid when the system refuses (another user, /proc hidden).
+/// Opens descriptor `fd` of process `pid`; invalid if the system does not permit it (another user, /proc
+/// hidden).
 [[nodiscard]] FileDescriptor open_peer_fd(pid_t pid, int fd) noexcept;
 
-/// Address space to reserve for one rank's device memory: well above what the machine holds, so that the
-/// arena never runs out of room before the machine runs out of memory.
+/// Address space to reserve for one rank's device memory: well above the machine's memory, so that the arena
+/// never runs out of address space before the machine runs out of memory.
 [[nodiscard]] std::size_t region_bytes(std::size_t ranks_on_node) noexcept;
 
 }  // namespace shardscope::comm

@@ -1,5 +1,5 @@
-// Barriers that end: by the last arrival, by a failure that a rank reports, by the end of a peer's process,
-// or by time.
+// Bounded barriers: they end by the last arrival, a reported failure, the end of a peer's process, or the
+// time-out.
 #include "runtime/comm/shm/node.h"
 
 #include <poll.h>
@@ -35,14 +35,14 @@ void Node::watch_peers() {
   pidfds_.resize(size_);
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    // A descriptor and not the number: it detects a zombie too, and never refers to a later process.
-    // Invalid where the kernel has no pidfd_open or refuses it; ended() then asks by number.
+    // A descriptor and not the number: it detects a zombie too, and never refers to a later process. Invalid
+    // if the kernel has no pidfd_open or denies it; ended() then uses the pid.
     pidfds_[r] = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, control_.rank(r).pid.load(), 0)));
   }
 }
 
-/// Two signs of an end: the peer's own note (`departed`, in any world) and the end of its process (in worlds
-/// of processes only; threads of one process have no descriptors, and the note alone speaks for them).
+/// Two signs of an end: the peer's own note (`departed`, in any world) and the end of its process (only with
+/// one process per rank; threads of one process have no pidfds, so only the note counts).
 bool Node::ended(std::uint32_t rank) const noexcept {
   if (rank == rank_) return false;
   if (control_.rank(rank).departed.load() != 0) return true;
@@ -91,7 +91,7 @@ void Node::barrier(const ControlPages::Channel& channel, std::span<const std::ui
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     futex_wait(barrier.generation, seen, std::clamp(left, std::chrono::milliseconds(1), kSlice));
     if (barrier.generation.load() != seen) return;
-    // The clock is read before the arrivals: a rank that comes in between is not called missing.
+    // The clock is read before the arrivals: a rank that arrives in between is not reported as missing.
     const bool late = Clock::now() >= deadline;
     std::string gone;
     std::string missing;
@@ -101,10 +101,10 @@ void Node::barrier(const ControlPages::Channel& channel, std::span<const std::ui
       if (ended(r)) gone += (gone.empty() ? "" : ", ") + std::to_string(r);
       if (late) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
     }
-    // A rank may have arrived and then left in order while this one slept.
+    // A rank may have arrived and then departed while this one slept.
     if (barrier.generation.load() != seen) return;
     if (!gone.empty()) {
-      check_failure();  // it may have said why
+      check_failure();  // it may have published the reason
       // fail() first: the other members of the group, and all other groups, must not wait for this rank now.
       fail_and_throw("rank " + gone + " ended (killed, crashed or left early) while rank " +
                          std::to_string(rank_) + " waited for it in " + what(),
@@ -143,13 +143,13 @@ void Node::fail(const std::string& message) noexcept {
     const std::size_t length = std::min(message.size(), note.text.size() - 1);
     std::memcpy(note.text.data(), message.data(), length);
     note.text[length] = '\0';
-    // The last word of the note: a reader that sees it sees rank and text whole.
+    // Stored last: a reader that sees it sees the complete rank and text.
     note.state.store(FailureNote::published);
   }
   wake_all();
 }
 
-/// none -> provisional. Peers stop waiting at once, with the number of this rank as the only cause they know.
+/// none -> provisional. Peers stop waiting at once, knowing only the number of this rank.
 void Node::abandon() noexcept {
   FailureNote& note = control_.failure();
   std::uint32_t expected = FailureNote::none;
@@ -165,12 +165,12 @@ void Node::fail_and_throw(const std::string& message, const std::string& what) {
   throw BackendError(what, 0, first_failure(), "rank " + std::to_string(rank_));
 }
 
-/// Waits about 300 ms, no longer, for a note that is not complete; then says what is known.
+/// Waits at most about 300 ms for an incomplete note; then returns what is known.
 std::string Node::first_failure() const {
   const FailureNote& note = control_.failure();
   std::uint32_t state = note.state.load();
   // Claimed: a memcpy away from its text. Provisional: the rank's stack is being unwound, and its main
-  // gives the reason next; that rank itself must not wait for itself.
+  // publishes the reason next; the rank must not wait for itself.
   for (int i = 0; i < 300 && (state == FailureNote::claimed ||
                               (state == FailureNote::provisional && note.rank != rank_));
        ++i) {
@@ -202,7 +202,7 @@ void Node::wake_all() const noexcept {
   }
 }
 
-/// Not a failure by itself: only a rank that still waits for this one makes one of it (barrier()).
+/// Not a failure by itself, only for a rank that still waits for this one (barrier()).
 void Node::depart() noexcept { control_.rank(rank_).departed.store(1); }
 
 bool Node::wait_for_departures(std::chrono::milliseconds longest) const noexcept {

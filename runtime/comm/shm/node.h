@@ -1,5 +1,5 @@
-// One rank's place among the ranks of its node: bounded barriers, the first failure, which ranks are alive.
-// Used by the host thread and by every stream's worker at the same time.
+// One rank's view of the ranks of its node: bounded barriers, the first failure, which ranks are alive. Used
+// by the host thread and by every stream's worker at the same time.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@ namespace shardscope::comm {
 
 class Node {
  public:
-  /// `control` outlives this. Writes this rank's pid; watch_peers() is called once all have.
+  /// `control` must outlive this. Writes this rank's pid; call watch_peers() once all ranks have.
   Node(ControlPages control, std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout);
-  /// Marks this rank as gone, so that no peer waits for it.
+  /// Marks this rank as departed, so that no peer waits for it.
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Ranks in other processes: ends of theirs are noticed from now on.
+  /// For ranks in other processes: detects from now on when they end.
   void watch_peers();
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
@@ -31,20 +31,20 @@ class Node {
   [[nodiscard]] const ControlPages& control() const noexcept { return control_; }
 
   enum class Side : std::uint8_t { stream, host };
-  /// Returns when all `members` (ranks of the node, this one among them) have come to this barrier of the
-  /// channel. Throws BackendError when a rank failed or ended, or when the time-out is over; `what` describes
+  /// Returns when all `members` (ranks of the node, this one included) have arrived at this barrier of the
+  /// channel. Throws BackendError if a rank failed or ended, or if the time-out has passed; `what` describes
   /// this rank's call for the message.
   void barrier(const ControlPages::Channel& channel, std::span<const std::uint32_t> members, Side side,
                const std::function<std::string()>& what);
   void check_failure() const;
-  /// The first failure of all stands; later ones are ignored.
+  /// Only the first failure of all ranks is kept.
   void fail(const std::string& message) noexcept;
-  /// This rank is being left by an exception; fail() may give the reason later.
+  /// An exception is ending this rank; fail() may set the reason later.
   void abandon() noexcept;
   /// "rank 2 failed: message"; empty if none.
   [[nodiscard]] std::string first_failure() const;
-  /// Waits until every rank has left its world, at most `longest`; false when one ended without leaving
-  /// (it will never come to a common end) or has not left by then.
+  /// Waits until every rank has departed, at most `longest`; false if one ended without departing (it will
+  /// never reach MPI_Finalize) or has not departed by then.
   [[nodiscard]] bool wait_for_departures(std::chrono::milliseconds longest) const noexcept;
   void depart() noexcept;
 

@@ -1,7 +1,7 @@
 // Collectives of ranks on one node, by direct reads of each other's regions.
 //
 // [Note: a collective in shared memory]
-//   enter   publish where this rank's parts lie and the signature; barrier; compare all signatures
+//   enter   publish the offsets of this rank's parts and the signature; barrier; compare all signatures
 //   move    read the peers' parts, write this rank's results; no synchronization inside
 //   leave   barrier: from here on no peer reads this rank's memory
 // The barriers order everything else: values written before one are seen by all ranks after it. Sums are
@@ -53,7 +53,7 @@ void ShmTransport::check_memory(const void* data, std::size_t bytes) const {
 }
 
 std::byte* ShmTransport::source(std::uint32_t rank, std::size_t part) const noexcept {
-  // Offsets and not addresses: each rank maps a region at an address of its own.
+  // Offsets, not addresses: each rank maps a region at a different address.
   return regions_[rank].data() + channel_.stream[members_[rank]].sources[part];
 }
 
@@ -65,11 +65,11 @@ void ShmTransport::meet(const Collective& collective) {
 }
 
 /// The note is plain memory. Peers read it between the barrier of enter() and that of leave(); this rank
-/// writes it again in its next enter(), behind its own leave(). So one note per rank suffices, without double
+/// writes it again in its next enter(), after its own leave(). So one note per rank suffices, without double
 /// buffering.
 void ShmTransport::enter(const Collective& collective) {
   StreamNote& mine = channel_.stream[members_[rank_]];
-  if (world() > 1) {  // a world of one may use any memory: no peer reads it
+  if (world() > 1) {  // a single rank may use any memory: no peer reads it
     const std::byte* base = regions_[rank_].data();
     for (std::size_t i = 0; i < collective.parts.size(); ++i) {
       const auto* from = static_cast<const std::byte*>(collective.parts[i].source);
@@ -80,8 +80,8 @@ void ShmTransport::enter(const Collective& collective) {
   mine.signature = signature_of(collective, calls_++);
   meet(collective);  // publishes `mine`
   for (std::uint32_t r = 1; r < world(); ++r) {
-    // All ranks compare the same notes in the same order, so all of them throw, with the same text, and none
-    // goes on to read memory of another shape.
+    // All ranks compare the same notes in the same order, so all of them throw the same text, and none reads
+    // memory of another shape.
     const Signature& first = channel_.stream[members_[0]].signature;
     const Signature& other = channel_.stream[members_[r]].signature;
     if (same(first, other)) continue;
@@ -92,9 +92,9 @@ void ShmTransport::enter(const Collective& collective) {
 }
 
 /// Between the two barriers. Sources of peers are read only, except in an all-reduce; each target is written
-/// by its own rank only. A target that lies inside this rank's own source is safe because no peer reads that
-/// range: CommunicatorCore lets it be the rank's own row (all-gather, reduce-scatter), or all of it on the
-/// root (reduce), which only this rank reads.
+/// by its own rank only. A target inside this rank's own source is safe because no peer reads that range:
+/// CommunicatorCore lets it be the rank's own row (all-gather, reduce-scatter), or all of it on the root
+/// (reduce), which only this rank reads.
 void ShmTransport::move(const Collective& collective, const kernels::Exec& exec) {
   const std::uint32_t rank = rank_;
   const std::size_t size = kernels::size_of(collective.type);
@@ -105,9 +105,9 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         gather(part, i, size);
         break;
       case CollectiveOp::reduce_scatter: {
-        // Rank r owns [extent * r, extent * (r + 1)) of elems; what lies beyond elems is padding and becomes
-        // 0.
-        // Both may be `elems`: a rank beyond the last element has nothing to sum and zeroes its whole target.
+        // Rank r owns [extent * r, extent * (r + 1)) of elems; the range beyond elems is padding and set to
+        // 0. Both may be `elems`: a rank beyond the last element has nothing to sum and zeroes its whole
+        // target.
         const std::int64_t begin = std::min(part.elems, part.extent * rank);
         const std::int64_t end = std::min(part.elems, part.extent * (rank + 1));
         reduce_range(collective, i, begin, end, part.target, exec);
@@ -137,10 +137,10 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
 }
 
 /// Every rank sums its own range and stores it at all peers. No other rank reads or writes that range at any
-/// rank before the next barrier. What is stored at a peer was read from there just before, so its lines are
-/// in this core's cache, where a peer that fetched the sums would find none of its own.
+/// rank before the next barrier. The lines stored at a peer were read from there just before, so they are in
+/// this core's cache; a peer that fetched the sums would miss in its own.
 void ShmTransport::all_reduce(const Collective& collective, std::size_t index, const kernels::Exec& exec) {
-  // The sum of a piece is read `world - 1` times by the copies below, right after it was made.
+  // The copies below read the sum of a piece `world - 1` times right after it was computed.
   constexpr std::int64_t kPieceBytes = 32768;  // of each rank, summed and stored while in the cache
   const Part& part = collective.parts[index];
   const std::size_t size = kernels::size_of(collective.type);
@@ -163,8 +163,7 @@ void ShmTransport::all_reduce(const Collective& collective, std::size_t index, c
   }
 }
 
-/// target [world, extent]: row r is rank r's shard. In place where this rank's shard lies in its own row
-/// already.
+/// target [world, extent]: row r is rank r's shard. In place if this rank's shard is already in its own row.
 void ShmTransport::gather(const Part& part, std::size_t index, std::size_t size) {
   const std::size_t bytes = static_cast<std::size_t>(part.extent) * size;
   if (bytes == 0) return;
@@ -199,7 +198,7 @@ void ShmTransport::reduce_range(const Collective& collective, std::size_t index,
   if (begin >= end) return;
   const std::size_t offset = static_cast<std::size_t>(begin) * kernels::size_of(collective.type);
   for (std::uint32_t r = 0; r < world(); ++r) {
-    // One's own input by its own address: `out` may be the same place.
+    // The own input by its own address: `out` may be the same memory.
     inputs_[r] =
         (r == rank_ ? static_cast<const std::byte*>(collective.parts[index].source) : source(r, index)) +
         offset;
@@ -243,8 +242,7 @@ std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte
   return turn;
 }
 
-/// all (world, mine.size()) bytes, row r from member r. At most kMaxHostBytes of each, which the caller sees
-/// to.
+/// all (world, mine.size()) bytes, row r from member r. At most kMaxHostBytes of each, ensured by the caller.
 void ShmTransport::host_all_gather(const char* what, std::span<const std::byte> mine,
                                    std::span<std::byte> all) {
   const std::size_t turn = host_round(what, mine, mine.size());
@@ -256,7 +254,7 @@ void ShmTransport::host_all_gather(const char* what, std::span<const std::byte> 
 
 void ShmTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root) {
   const bool is_root = root == rank_;
-  // The root is part of the name: ranks that mean different roots are seen to differ.
+  // The root is part of the name, so that different roots are detected.
   const std::string what = "broadcast from " + std::to_string(root);
   const std::size_t turn = host_round(what.c_str(), is_root ? bytes : std::span<std::byte>(), bytes.size());
   if (!is_root)

@@ -1,5 +1,5 @@
-// Collectives by reading the peers' memory where it lies: publish where, meet, read and reduce one's own
-// part, meet again.
+// Collectives by reading the peers' memory in place: publish addresses, barrier, read and reduce the own
+// part, barrier.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace shardscope::comm {
 
 class ShmTransport final : public Transport {
  public:
-  /// `members`: world ranks of the group, ascending, this one among them. `regions[r]`: region of member r as
-  /// mapped here. Channel `index` belongs to this communicator and to those of groups without common members.
+  /// `members`: world ranks of the group, ascending, this one included. `regions[r]`: region of member r as
+  /// mapped here. Channel `index` is used by this communicator and by those of disjoint groups.
   ShmTransport(Node& node, std::size_t index, std::string name, std::vector<std::uint32_t> members,
                std::vector<std::span<std::byte>> regions);
 
@@ -30,9 +30,9 @@ class ShmTransport final : public Transport {
   void host_broadcast(std::span<std::byte> bytes, std::uint32_t root) override;
 
  private:
-  /// Where a rank's part lies; written to by an all-reduce only.
+  /// Address of a rank's part; only an all-reduce writes to it.
   [[nodiscard]] std::byte* source(std::uint32_t rank, std::size_t part) const noexcept;
-  /// Publishes `bytes` of this rank, meets the others, checks that all made the same call.
+  /// Publishes `bytes` of this rank, waits at the barrier, checks that all ranks made the same call.
   std::size_t host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes);
   void all_reduce(const Collective& collective, std::size_t index, const kernels::Exec& exec);
   void gather(const Part& part, std::size_t index, std::size_t size);
@@ -44,7 +44,8 @@ class ShmTransport final : public Transport {
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members_.size()); }
 
   Node& node_;
-  const std::vector<std::uint32_t> members_;  ///< world ranks; other ranks here are places in this list
+  const std::vector<std::uint32_t>
+      members_;  ///< world ranks; all other ranks here are indices into this list
   const std::uint32_t rank_;
   const ControlPages::Channel channel_;
   const std::string name_;

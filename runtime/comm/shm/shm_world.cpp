@@ -50,7 +50,8 @@ std::unique_ptr<Transport> ShmWorld::make_transport(const std::string& name, con
 
 std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size, const WorldOptions& options) {
   if (size == 0) throw BackendError("make_thread_worlds", 0, "a world has at least one rank", "comm");
-  constexpr std::size_t kRegionBytes = std::size_t{8} << 30;  // address space; pages come as they are used
+  constexpr std::size_t kRegionBytes = std::size_t{8}
+                                       << 30;  // address space; pages are allocated on first use
   ShmWorld::Memory memory;
   memory.control =
       std::make_shared<const Mapping>(Mapping::create("shardscope-control", ControlPages::bytes(size)));
@@ -66,7 +67,7 @@ std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size, const
 
 namespace {
 
-/// What a rank sends its peers so that they can map its memory.
+/// Sent by a rank to its peers, so that they can map its memory.
 struct Offer {
   std::int32_t pid = 0;
   std::int32_t region_fd = -1;
@@ -75,7 +76,7 @@ struct Offer {
   std::uint64_t region_bytes = 0;
 };
 
-/// Blocks until every rank has entered; all (size) offers, by rank.
+/// Blocks until every rank has entered; returns the offers of all ranks, by rank.
 std::vector<Offer> exchange(Bootstrap& bootstrap, const Offer& mine) {
   std::vector<Offer> all(bootstrap.size());
   bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -85,8 +86,8 @@ std::vector<Offer> exchange(Bootstrap& bootstrap, const Offer& mine) {
 }  // namespace
 
 /// Three exchanges. First: pid and descriptors of each rank, whose memory exists by then. Second: whether
-/// each rank could map all of it; on one failure all throw, so that all choose the next transport together.
-/// Third: all have written their pid into the control pages, which watch_peers() reads.
+/// each rank could map all of it; on one failure all throw, so that all choose the same fallback. Third: all
+/// have written their pid into the control pages, which watch_peers() reads.
 std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOptions& options) {
   const std::uint32_t rank = bootstrap.rank();
   const std::uint32_t size = bootstrap.size();
@@ -95,13 +96,13 @@ std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOp
   Offer mine;
   mine.pid = static_cast<std::int32_t>(getpid());
   std::string problem;
-  // Every rank takes part in every exchange whatever befell it, so that one failure ends them all.
+  // Every rank takes part in every exchange even after an error, so that one failure ends all ranks.
   try {
-    // Travels with the offer: peers map as many bytes as this rank made.
+    // Sent with the offer: peers map as many bytes as this rank created.
     mine.region_bytes = region_bytes(size);
     memory.regions[rank] =
         std::make_shared<const Mapping>(Mapping::create("shardscope-region", mine.region_bytes));
-    // Numbers of this process. A peer opens them as /proc/PID/fd/NUMBER, so no socket has to pass
+    // Descriptor numbers of this process. A peer opens them as /proc/PID/fd/NUMBER, so no socket has to pass
     // descriptors; they stay open as long as the mapping.
     mine.region_fd = memory.regions[rank]->fd();
     if (rank == 0) {

@@ -32,8 +32,8 @@ class ShmWorld final : public World {
   [[nodiscard]] std::string first_failure() const override { return node_.first_failure(); }
 
   [[nodiscard]] Node& node() noexcept { return node_; }
-  /// Called by the destructor after a failure, with false when a rank ended without leaving in order, so
-  /// that a common end (MPI_Finalize) would wait for ever.
+  /// Called by the destructor after a failure, with false if a rank ended without departing, so that
+  /// MPI_Finalize would wait for ever.
   void set_after_failure(std::function<void(bool all_left)> callback) {
     after_failure_ = std::move(callback);
   }
@@ -61,8 +61,8 @@ class ShmWorld final : public World {
   std::function<void(bool)> after_failure_;
 };
 
-/// Makes this process's region, maps its peers'. Collective over `bootstrap`. Throws BackendError, on
-/// every rank, when the system does not let processes share memory.
+/// Creates this process's region and maps those of its peers. Collective over `bootstrap`. Throws
+/// BackendError, on every rank, if the system does not let processes share memory.
 [[nodiscard]] std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOptions& options);
 
 }  // namespace shardscope::comm

@@ -16,7 +16,7 @@
 namespace shardscope::device {
 namespace {
 
-/// Memory of this process alone.
+/// Private memory of this process.
 class PrivateArena final : public Arena {
  public:
   explicit PrivateArena(instrumentation::MemoryPool pool) : Arena(pool) {}
@@ -129,7 +129,7 @@ class CpuDevice final : public Device {
   kernels::Backend backend() const noexcept override { return kernels::Backend::cpu; }
 
  private:
-  // The arenas go last: queued work may use memory until the streams have ended.
+  // The arenas are destroyed last: queued work may use memory until the streams have ended.
   std::unique_ptr<Arena> memory_;
   PrivateArena pinned_;
   PrivateArena host_;

@@ -40,7 +40,7 @@ void collapse_shared(void* data, std::size_t bytes) noexcept {
   const std::uintptr_t begin = round_up(start, kHugePage);
   const std::uintptr_t end = (start + bytes) / kHugePage * kHugePage;
   if (begin >= end) return;
-  // A huge page of which nothing is resident yet is refused; one small page is enough.
+  // The kernel rejects a huge page without resident memory; one small page is enough.
   for (std::uintptr_t page = begin; page < end; page += kHugePage) {
     static_cast<void>(*reinterpret_cast<const volatile std::byte*>(page));
   }

@@ -1,4 +1,5 @@
-// Pieces of one large, mostly unbacked reservation: lowest address first, neighbours joined when freed.
+// Allocates pieces of one large, mostly unbacked reservation: lowest address first, neighbours merged when
+// freed.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ class RegionAllocator {
   explicit RegionAllocator(std::size_t bytes) {
     if (bytes != 0) free_.emplace(0, bytes);
   }
-  /// Offset of `bytes` (a multiple of the page size), or nothing when no gap is large enough.
+  /// Offset of `bytes` (a multiple of the page size), or nullopt if no gap is large enough.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t bytes) {
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       if (it->second < bytes) continue;

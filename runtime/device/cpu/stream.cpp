@@ -42,17 +42,17 @@ const char* thread_name(instrumentation::StreamId id) {
   return "zero-stream";
 }
 
-/// Alike on every stream, so that where a kernel runs never changes its result.
+/// The same on every stream, so that a kernel's result does not depend on the stream.
 void prepare_thread(instrumentation::StreamId id, int threads) {
   pthread_setname_np(pthread_self(), thread_name(id));
 #if defined(__SSE__)
   // Subnormal operands cost a hundred times a normal one on many CPUs (tails of softmax and of the second
-  // moment), and carry nothing that training uses; 16-bit conversions are not affected by these modes.
+  // moment), and are irrelevant to training; 16-bit conversions are not affected by these modes.
   _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
   _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
 #endif
-  // oneDNN asks OpenMP how many threads the calling thread may use; without this each stream would start
-  // a team as large as the machine. Looked up at run time, because nothing else here needs OpenMP.
+  // oneDNN takes the number of threads from OpenMP; without this each stream would start one thread per core.
+  // Looked up at run time, because nothing else here needs OpenMP.
   if (void* symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
     reinterpret_cast<void (*)(int)>(symbol)(threads);
   }
@@ -183,7 +183,7 @@ void CpuStream::run_item(Item& item) {
       [this](auto& what) {
         using What = std::decay_t<decltype(what)>;
         if constexpr (std::is_same_v<What, WaitFor>) {
-          // What follows would read data that was never made, so the other stream's failure is ours too.
+          // Later work would read missing data, so the other stream's failure is this stream's too.
           if (const std::exception_ptr failure = what.progress->wait(what.position)) {
             std::rethrow_exception(failure);
           }
@@ -222,7 +222,7 @@ void CpuStream::work_loop() {
           progress_->fail(position, std::current_exception());
         }
       }
-      // What the work captured is destroyed before its position counts as reached.
+      // Captures of the work are destroyed before its position counts as reached.
       item = instrumentation::Event{};
       progress_->advance(position);
     }

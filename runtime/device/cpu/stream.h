@@ -17,7 +17,7 @@
 
 namespace shardscope::device {
 
-/// A point in the work of a stream that is not one of the CPU's.
+/// A point in the work of a stream that is not a CPU stream.
 class DevicePoint {
  public:
   virtual ~DevicePoint() = default;
@@ -36,14 +36,14 @@ class CpuEvent : public Event {
   void host_wait() override;
 
  protected:
-  /// Where the event was last recorded, if that was not on a CPU stream. Such an event belongs to a device
-  /// with streams of both kinds.
+  /// The point at which the event was last recorded, if not on a CPU stream. Such an event belongs to a
+  /// device with streams of both kinds.
   [[nodiscard]] virtual std::shared_ptr<const DevicePoint> device_point() const { return nullptr; }
   virtual void forget_device_point() {}
   [[nodiscard]] const std::shared_ptr<StreamProgress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   void forget_progress() { progress_.reset(); }
-  /// A cell for the time of the recording that is made now; null where none is kept.
+  /// A cell for the time of the recording made now; null if none is kept.
   [[nodiscard]] std::shared_ptr<ReachedTime> new_time() {
     time_ = timing_ == Timing::kept ? std::make_shared<ReachedTime>(0) : nullptr;
     return time_;
@@ -61,17 +61,17 @@ class CpuEvent : public Event {
   std::shared_ptr<ReachedTime> time_;
 };
 
-/// Times of timed events; throws BackendError when one of them keeps no time or was never recorded.
+/// Times of timed events; throws BackendError if one keeps no time or was never recorded.
 [[nodiscard]] std::vector<std::shared_ptr<ReachedTime>> times_of(std::span<Event* const> points);
 
-/// `event` as `complete` makes it from these times.
+/// `event`, completed by `complete` from these times.
 [[nodiscard]] instrumentation::Event completed(instrumentation::Event event,
                                                std::span<const std::shared_ptr<ReachedTime>> times,
                                                Complete complete);
 
 class CpuStream final : public Stream {
  public:
-  /// `threads`: how many a kernel on this stream may use.
+  /// `threads`: number that a kernel on this stream may use.
   CpuStream(instrumentation::StreamId id, int threads);
   /// Runs what is queued, then ends the worker.
   ~CpuStream() override;
@@ -99,10 +99,10 @@ class CpuStream final : public Stream {
 
   void push(Item item);
   /// [Note: events of an idle stream]
-  /// Calls what(ring) with the worker's ring if the worker has nothing to do; false, and nothing is done,
-  /// otherwise. An event is made known where the stream has come to: for an idle stream that is here and now,
-  /// and waking its thread to say so would take a core from work twice (futex, context switches). The ring
-  /// has one producer at a time: the worker sleeps under the mutex that is held here.
+  /// Calls what(ring) with the worker's ring if the worker is idle; otherwise does nothing and returns false.
+  /// An event is emitted when the stream reaches it: for an idle stream that is now, and waking its thread
+  /// for it would cost a futex call and context switches. The ring has one producer at a time: the worker
+  /// sleeps under the mutex held here.
   template <typename Do>
   [[nodiscard]] bool at_once(Do&& what);
   void work_loop();

@@ -1,5 +1,5 @@
-// How far a CPU stream has come: the number of its work items that have run. An event is a stream and a
-// position in it, so recording one costs nothing and re-recording it cannot disturb waiters.
+// Progress of a CPU stream: the number of its work items that have run. An event is a stream and a position
+// in it, so recording one costs nothing and re-recording it cannot disturb waiters.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,13 @@ class StreamProgress {
  public:
   [[nodiscard]] bool reached(std::uint64_t position) const noexcept { return completed_.load() >= position; }
 
-  /// Blocks until the stream has come to `position`; returns the failure it met on the way, or null.
+  /// Blocks until the stream has reached `position`; returns a failure before it, or null.
   [[nodiscard]] std::exception_ptr wait(std::uint64_t position) {
     if (!reached(position)) {
       std::unique_lock lock(mutex_);
       while (!reached(position)) {
-        // Published before the second look, so that either we see the progress or advance() sees us.
+        // Published before the second check, so that either this thread sees the progress or advance() sees
+        // `wanted_`.
         if (position < wanted_.load()) wanted_.store(position);
         if (reached(position)) break;
         moved_.wait(lock);
@@ -29,8 +30,9 @@ class StreamProgress {
     return failure_before(position);
   }
 
-  /// From now on the number of completed items is also kept in `word`, which outlives this object: a device
-  /// can wait for memory, not for a condition variable. The first word stands; returns the one in use.
+  /// From now on the number of completed items is also stored in `word`, which must outlive this object: a
+  /// device can wait for memory, not for a condition variable. Only the first word is used; returns the one
+  /// in use.
   std::atomic<std::uint64_t>* mirror_to(std::atomic<std::uint64_t>& word) noexcept {
     std::atomic<std::uint64_t>* none = nullptr;
     if (!mirror_.compare_exchange_strong(none, &word)) return none;
@@ -50,12 +52,12 @@ class StreamProgress {
       const std::lock_guard lock(mutex_);
       wanted_.store(kNone);
     }
-    // With the mutex given back: where cores are few the woken thread takes ours at once, and would find
-    // the mutex taken and sleep again.
+    // After unlocking the mutex: with few cores the woken thread preempts this one at once, and would find
+    // the mutex locked and sleep again.
     moved_.notify_all();
   }
 
-  /// The first failure stands; `position` is the item that failed and is not yet completed.
+  /// Only the first failure is kept; `position` is the item that failed and is not yet completed.
   void fail(std::uint64_t position, std::exception_ptr failure) noexcept {
     const std::lock_guard lock(mutex_);
     if (failed_at_.load() != kNone) return;
@@ -64,11 +66,11 @@ class StreamProgress {
   }
   [[nodiscard]] bool failed() const noexcept { return failed_at_.load(std::memory_order_relaxed) != kNone; }
 
-  /// The failure met before or at `position`, or null; never waits.
+  /// The failure at or before `position`, or null; never waits.
   [[nodiscard]] std::exception_ptr failure_until(std::uint64_t position) { return failure_before(position); }
 
  private:
-  /// The worker and mirror_to() may write at once: the larger number stands.
+  /// The worker and mirror_to() may write concurrently: keeps the larger number.
   static void raise(std::atomic<std::uint64_t>& word, std::uint64_t to) noexcept {
     std::uint64_t now = word.load();
     while (now < to && !word.compare_exchange_weak(now, to)) {

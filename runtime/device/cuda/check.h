@@ -1,4 +1,4 @@
-// Every CUDA call of the device layer goes through these: the error names the call and the place.
+// Every CUDA call of the device layer goes through these: the error contains the call and the place.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,9 +15,8 @@ inline void check(cudaError_t result, const char* call, const std::string& where
                      std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result), where);
 }
 
-/// Whether the device has come to where `event` was recorded; throws what it failed with. "Not ready" is an
-/// answer, but CUDA keeps it as the thread's last error as well, which the check behind the next launch would
-/// take for the launch's: it is cleared.
+/// Whether the device has reached `event`; throws the device's error. CUDA keeps "not ready" as the thread's
+/// last error, which the check after the next launch would attribute to the launch: it is cleared.
 [[nodiscard]] inline bool reached(cudaEvent_t event, const std::string& where) {
   const cudaError_t result = cudaEventQuery(event);
   if (result == cudaErrorNotReady) {

@@ -29,7 +29,7 @@ class DeviceArena final : public Arena {
     void* data = nullptr;
     const cudaError_t result = cudaMalloc(&data, bytes);
     if (result == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // not to be found by the next call that looks
+      cudaGetLastError();  // so that the next check does not find it
       return nullptr;
     }
     check(result, "cudaMalloc", where_);
@@ -78,7 +78,7 @@ class HostArena final : public Arena {
 
 std::string version_text(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
 
-/// Why there is no device to be had, and what to do.
+/// Error message if there is no usable device, and what to do.
 std::string no_device(cudaError_t found) {
   int driver = 0;
   int runtime = 0;
@@ -95,7 +95,7 @@ std::string no_device(cudaError_t found) {
          "; this machine has no usable CUDA device (see CUDA_VISIBLE_DEVICES), run with --device cpu";
 }
 
-/// Makes the ordinal the thread's device and creates its context before anything else asks for it.
+/// Makes `ordinal` the thread's device and creates its context first.
 int opened(int ordinal, const std::string& where) {
   int count = 0;
   const cudaError_t found = cudaGetDeviceCount(&count);
@@ -131,7 +131,7 @@ class CudaDevice final : public Device {
         shared_{ordinal_, std::make_shared<EventPool>(cudaEventDisableTiming | cudaEventBlockingSync, where_),
                 &stamper_, &words_},
         compute_(StreamId::compute, 0, shared_, where_ + ", compute stream"),
-        // Communication first: a collective that waits for a multiprocessor holds up every rank.
+        // Communication has priority: a collective that waits for a multiprocessor delays every rank.
         gather_(StreamId::gather, high_priority(), shared_, where_ + ", gather stream"),
         reduce_(StreamId::reduce, high_priority(), shared_, where_ + ", reduce stream"),
         copy_(StreamId::copy, 0, shared_, where_ + ", copy stream") {
@@ -186,8 +186,8 @@ class CudaDevice final : public Device {
       return;
     }
     const cudaStream_t handle = static_cast<CudaStream&>(stream).handle();
-    // A copy of pageable memory waits for the stream within the driver, and no other thread gets past it
-    // there: not the one that raises what the stream waits for. So it waits before, outside.
+    // A copy of pageable memory waits for the stream inside the driver and blocks other threads there,
+    // including the one that the stream waits for. So wait for the stream before.
     if (pageable(dst) || pageable(src)) check(cudaStreamSynchronize(handle), "cudaStreamSynchronize", where_);
     check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, handle), "cudaMemcpyAsync", where_);
   }
@@ -217,7 +217,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// Memory of the host that the driver does not know: neither pinned nor a device's.
+  /// Whether this is host memory unknown to the driver: neither pinned nor of a device.
   bool pageable(const void* address) const {
     cudaPointerAttributes attributes{};
     check(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes", where_);

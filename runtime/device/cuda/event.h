@@ -13,7 +13,7 @@
 
 namespace shardscope::device::cuda {
 
-/// cudaEvent_t objects of one kind, used again. Thread-safe; outlives its handles because they share it.
+/// A pool of cudaEvent_t objects of one kind. Thread-safe; outlives its handles because they share it.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   /// `flags`: cudaEventDisableTiming and the like. `where` goes into errors.
@@ -34,8 +34,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::vector<cudaEvent_t> free_;
 };
 
-/// A recorded cudaEvent_t. It is never recorded again while it is referenced, so a waiter waits for
-/// the record it was made by.
+/// A recorded cudaEvent_t. It is never recorded again while it is referenced, so a waiter waits for exactly
+/// this recording.
 class CudaPoint final : public DevicePoint {
  public:
   /// `device`: the CUDA ordinal it was recorded on.

@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 
 constexpr auto kAnchorEvery = 500ms;
 constexpr int kTries = 5;
-/// Between two looks at events that were not reached. Stamps lose no precision by it, only arrive later.
+/// Interval between checks of events not yet reached. Timestamps lose no precision by it, only arrive later.
 constexpr auto kLook = 200us;
 constexpr std::int64_t kSpinAtMostNs = 200'000;
-/// At the end, for times of other streams.
+/// Maximum wait at the end for times of other streams.
 constexpr auto kTimesAtMost = 500ms;
 
 }  // namespace
@@ -86,7 +86,7 @@ void Stamper::take_anchor() {
     const std::int64_t before = instrumentation::monotonic_now_ns();
     check(cudaEventRecord(event.get(), stream_), "cudaEventRecord", where_);
     while (!reached(event.get(), where_)) {
-      // Behind other streams' work: no good anchor any more, and no reason to keep a core busy.
+      // Delayed by other streams' work: no good anchor any more, so do not keep a core busy.
       if (instrumentation::monotonic_now_ns() - before > kSpinAtMostNs) std::this_thread::sleep_for(kLook);
     }
     const std::int64_t after = instrumentation::monotonic_now_ns();
@@ -109,7 +109,7 @@ bool Stamper::settle(Lane& lane, bool last) {
   while (!lane.waiting.empty()) {
     const Waiting& next = lane.waiting.front();
     if (!reached(next.reached.get(), where_)) break;
-    // Reached, but by a lane that has not been looked at since: the next look has it.
+    // Reached on a lane that has not been checked since: the next check gets it.
     if (std::any_of(next.times.begin(), next.times.end(), [](const auto& time) { return *time == 0; })) {
       if (!last) break;
       lane.waiting.pop_front();
@@ -120,7 +120,7 @@ bool Stamper::settle(Lane& lane, bool last) {
     check(cudaEventElapsedTime(&milliseconds, next.anchor->event.get(), next.reached.get()),
           "cudaEventElapsedTime", where_);
     const auto elapsed = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
-    // Two anchors may differ by their residuals; a lane's times never go back.
+    // Two anchors may differ by their residuals; a lane's times must not decrease.
     lane.last_ns = std::max(lane.last_ns, next.anchor->host_ns + elapsed);
     if (next.reading) {
       *next.reading = lane.last_ns;
@@ -170,8 +170,8 @@ void Stamper::run() {
       }
     }
   } catch (const BackendError&) {
-    // The device has failed; the host thread's next call says so with its own place. What was waiting for a
-    // stamp never got one, and the spans it would have ended stay open.
+    // The device has failed; the host thread's next call reports it. Events waiting for a timestamp are
+    // dropped, and spans that they would have ended stay open.
   }
 }
 

@@ -27,8 +27,8 @@ std::atomic<StreamObserver> g_observer{nullptr};
 
 using WaitValue = CUresult (*)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
 
-/// The driver's cuStreamWaitValue64, found at run time: linked, libcuda would have to be there for the
-/// program to start at all, on the CPU too.
+/// The driver's cuStreamWaitValue64, found at run time: if linked, the program could not start without
+/// libcuda, even on the CPU.
 WaitValue wait_value(const std::string& where) {
   static const WaitValue found = [&where] {
     void* function = nullptr;
@@ -102,12 +102,12 @@ void CudaStream::wait(Event& event) {
   if (const std::exception_ptr failure = progress.failure_until(own.position()))
     std::rethrow_exception(failure);
   if (progress.reached(own.position())) return;
-  // The stream waits for a word of host memory that the worker thread raises: no thread of the host is held.
+  // The stream waits for a word of host memory written by the worker thread: no host thread is blocked.
   const auto* word = shared_.words->word_of(progress);
   const CUresult result = wait_value(where_)(stream_, reinterpret_cast<CUdeviceptr>(word), own.position(),
                                              CU_STREAM_WAIT_VALUE_GEQ);
   if (result == CUDA_ERROR_NOT_SUPPORTED) {
-    // A driver without it (some virtual machines): the host waits instead, which is slower and as right.
+    // A driver without it (some virtual machines): the host waits instead, which is slower but correct.
     if (const std::exception_ptr failure = progress.wait(own.position())) std::rethrow_exception(failure);
     return;
   }

@@ -1,5 +1,5 @@
-// A CUDA stream behind the interface that the CPU's has. Work runs on the calling thread at once and
-// launches.
+// A CUDA stream with the interface of CPU streams. Work runs on the calling thread at once and launches
+// kernels.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,11 +14,12 @@
 
 namespace shardscope::device::cuda {
 
-/// Words in pinned memory that CUDA streams wait for. Never given back while the device lives: they are few,
-/// one for each host stream that a CUDA stream has waited for.
+/// Words in pinned memory that CUDA streams wait for. Never freed before the device: they are few, one per
+/// host stream that a CUDA stream has waited for.
 class WaitWords {
  public:
-  /// On the current device. At once: pinning memory may wait for streams, which may wait for a word.
+  /// Uses the current device. Allocates at construction: pinning memory later may wait for streams, which may
+  /// wait for a word.
   explicit WaitWords(std::string where);
   ~WaitWords();
   WaitWords(const WaitWords&) = delete;
@@ -33,9 +34,9 @@ class WaitWords {
   std::size_t used_ = 0;
 };
 
-/// Sees every event handed to a CUDA stream of this process, in the host's order, on the thread that hands it
-/// over, whose launches it lies between. Where it answers false the event is not stamped. One at a time;
-/// null: none.
+/// Called for every event passed to emit() of a CUDA stream of this process (not emit_timed()), in the host's
+/// order, on the emitting thread, between its launches. If it returns false the stream does not emit the
+/// event. One observer at a time; null: none.
 using StreamObserver = bool (*)(const instrumentation::Event& event);
 void set_stream_observer(StreamObserver observer) noexcept;
 
@@ -47,13 +48,13 @@ class CudaStream final : public Stream {
     Stamper* stamper = nullptr;
     WaitWords* words = nullptr;
   };
-  /// `priority` as cudaStreamCreateWithPriority has it.
+  /// `priority` as for cudaStreamCreateWithPriority.
   CudaStream(instrumentation::StreamId id, int priority, Shared shared, std::string where);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  /// Gives the stream what its kernels need; `workspace` as kernels::cuda::Context says.
+  /// Sets the workspace of the stream's kernels; see kernels::cuda::Context.
   void set_workspace(void* workspace);
 
   void run(std::function<void(const kernels::Exec&)> work) override;
@@ -73,8 +74,8 @@ class CudaStream final : public Stream {
   const std::string where_;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<kernels::cuda::Context> context_;
-  /// Host streams this one waited for and up to where: if one fails, what was computed here since is worth
-  /// nothing.
+  /// Host streams this one waited for, and their positions: if one fails, later results of this stream are
+  /// invalid.
   struct Dependency {
     std::shared_ptr<StreamProgress> progress;
     std::uint64_t position = 0;

@@ -9,11 +9,11 @@ BlockQueue::BlockQueue(IoDirection direction, std::span<const IoPart> parts, std
                        std::uint32_t depth)
     : direction_(direction), parts_(parts), block_bytes_(block_bytes), asked_(depth) {
   // Descending, so that ids are taken from the back as 0, 1, ... An id is in free_ids_ or in flight, never
-  // both: `asked_[id]` belongs to one request until its answer comes.
+  // both: `asked_[id]` belongs to one request until its completion.
   for (std::uint32_t id = depth; id-- > 0;) free_ids_.push_back(id);
 }
 
-/// Rests of short answers go first; there are at most `depth` of them.
+/// Remainders of short transfers go first; there are at most `depth` of them.
 std::optional<IoPart> BlockQueue::cut() {
   if (!again_.empty()) {
     const IoPart rest = again_.back();
@@ -26,14 +26,14 @@ std::optional<IoPart> BlockQueue::cut() {
   }
   if (part_ == parts_.size()) return std::nullopt;
   const IoPart& part = parts_[part_];
-  // Blocks of one part touch each other and do not overlap; the last one of a part may be shorter.
+  // Blocks of one part are contiguous and do not overlap; the last one of a part may be shorter.
   const IoPart block{part.offset + static_cast<std::int64_t>(cut_bytes_), part.data + cut_bytes_,
                      std::min(block_bytes_, part.bytes - cut_bytes_)};
   cut_bytes_ += block.bytes;
   return block;
 }
 
-/// After a failure the queue only empties: the caller's memory must not be in use when run_transfer() throws.
+/// After a failure the queue only drains: the caller's memory must not be in use when run_transfer() throws.
 std::optional<IoRequest> BlockQueue::next() {
   if (failure_ || free_ids_.empty()) return std::nullopt;
   const std::optional<IoPart> part = cut();
@@ -49,23 +49,23 @@ void BlockQueue::answer(IoResult result) {
   const IoPart part = asked_[result.id];
   free_ids_.push_back(result.id);
   --in_flight_;
-  // Nothing has moved: the whole request is made again, under another id.
+  // Nothing was transferred: the whole request is repeated with another id.
   if (result.result == -EINTR || result.result == -EAGAIN) {
     again_.push_back(part);
   } else if (result.result <= 0) {
-    // Nothing moved without an error: a read met the end of the file, a write found no room.
+    // Zero bytes without an error: a read reached the end of the file, a write had no space.
     const int error = result.result < 0                  ? static_cast<int>(-result.result)
                       : direction_ == IoDirection::write ? ENOSPC
                                                          : 0;
     if (!failure_) failure_ = Failure{error, part};
   } else if (const auto moved = static_cast<std::size_t>(result.result); moved < part.bytes) {
-    // Direct input and output wants aligned offsets: after an answer that ends inside a block the rest may
-    // fail with EINVAL, which is reported as any failure.
+    // Direct I/O needs aligned offsets: after a transfer that ends inside a block the remainder may fail with
+    // EINVAL, which is reported like any failure.
     again_.push_back({part.offset + result.result, part.data + moved, part.bytes - moved});
   }
 }
 
-/// The parts are walked since empty ones may follow the last block: they make no request.
+/// Checks the remaining parts: empty ones may follow the last block and need no request.
 bool BlockQueue::done() const noexcept {
   if (in_flight_ > 0) return false;
   if (failure_) return true;

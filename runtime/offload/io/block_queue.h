@@ -1,5 +1,5 @@
-// A transfer between host memory and a file as requests of at most block_size bytes: what to ask for next,
-// and what to do with each answer. Pure: it does no input or output.
+// A transfer between host memory and a file as requests of at most block_size bytes: the next request, and
+// the handling of each completion. Pure: performs no I/O.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shardscope::offload {
 
 enum class IoDirection : std::uint8_t { read, write };
 
-/// A contiguous piece of a file and the host memory it comes from or goes to.
+/// A contiguous piece of a file and its source or destination in host memory.
 struct IoPart {
   std::int64_t offset = 0;
   std::byte* data = nullptr;
@@ -25,7 +25,7 @@ struct IoRequest {
   std::uint32_t id = 0;  ///< of the request while it is in flight
 };
 
-/// What became of a request: bytes moved, or minus errno.
+/// Result of a request: bytes transferred, or minus errno.
 struct IoResult {
   std::uint32_t id = 0;
   std::int64_t result = 0;
@@ -33,18 +33,18 @@ struct IoResult {
 
 class BlockQueue {
  public:
-  /// At most `depth` requests in flight. `parts` are cut into blocks of `block_bytes` in order.
+  /// At most `depth` requests in flight. `parts` are divided into blocks of `block_bytes` in order.
   BlockQueue(IoDirection direction, std::span<const IoPart> parts, std::size_t block_bytes,
              std::uint32_t depth);
 
-  /// The next request to make; none while `depth` are in flight or when all have been made.
+  /// The next request; nullopt while `depth` are in flight or when none is left.
   [[nodiscard]] std::optional<IoRequest> next();
-  /// Takes an answer. The rest of a short one is requested again; after EINTR and EAGAIN all of it is. After
-  /// a failure no request is made, and failure() describes the first one.
+  /// Handles a completion. The remainder of a short transfer is requested again; after EINTR and EAGAIN all
+  /// of it. After a failure there are no more requests, and failure() describes the first one.
   void answer(IoResult result);
 
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
-  /// Nothing is in flight and no request is left to make.
+  /// Whether nothing is in flight and no request is left.
   [[nodiscard]] bool done() const noexcept;
 
   struct Failure {
@@ -61,7 +61,7 @@ class BlockQueue {
   const std::size_t block_bytes_;
   std::size_t part_ = 0;       ///< being cut
   std::size_t cut_bytes_ = 0;  ///< of that part, requested already
-  std::vector<IoPart> again_;  ///< rests of short answers
+  std::vector<IoPart> again_;  ///< remainders of short transfers
   std::vector<IoPart> asked_;  ///< by request id
   std::vector<std::uint32_t> free_ids_;
   std::uint32_t in_flight_ = 0;

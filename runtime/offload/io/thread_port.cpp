@@ -12,8 +12,8 @@
 namespace shardscope::offload {
 namespace {
 
-// A queue of requests and a list of answers under one mutex. The threads block in pread and pwrite without
-// it. More threads than requests in flight would be idle, hence one per place in the queue, up to 64.
+// A queue of requests and a list of completions under one mutex. The threads block in pread and pwrite
+// without it. One thread per request in flight, up to 64.
 class ThreadPort final : public IoPort {
  public:
   ThreadPort(int file, std::uint32_t depth) : file_(file) {
@@ -32,7 +32,7 @@ class ThreadPort final : public IoPort {
   void submit(std::span<const IoRequest> requests) override {
     {
       const std::lock_guard lock(mutex_);
-      // Copied into the queue: `requests` need not outlive the call, the memory that they name must.
+      // Copied into the queue: `requests` need not outlive the call, the memory they refer to must.
       requests_.insert(requests_.end(), requests.begin(), requests.end());
     }
     asked_.notify_all();
@@ -40,9 +40,9 @@ class ThreadPort final : public IoPort {
 
   void wait(std::vector<IoResult>& answers) override {
     std::unique_lock lock(mutex_);
-    // At least one: the caller has requests in flight, so one of the threads will answer.
+    // At least one: the caller has requests in flight, so one will complete.
     answered_.wait(lock, [this] { return !answers_.empty(); });
-    // All there are, in the order in which they came.
+    // All available ones, in order of completion.
     answers.insert(answers.end(), answers_.begin(), answers_.end());
     answers_.clear();
   }
@@ -54,9 +54,9 @@ class ThreadPort final : public IoPort {
     std::unique_lock lock(mutex_);
     for (;;) {
       asked_.wait(lock, [this] { return ends_ || !requests_.empty(); });
-      // ends_ is only obeyed once no request is left: every request that was handed over is answered.
+      // ends_ takes effect once no request is left: every submitted request completes.
       if (requests_.empty()) return;
-      // By value: its place in the queue is gone before the lock is released.
+      // By value: it is removed from the queue before the lock is released.
       const IoRequest request = requests_.front();
       requests_.pop_front();
       lock.unlock();

@@ -24,7 +24,8 @@ class UringPort final : public IoPort {
 
   void submit(std::span<const IoRequest> requests) override {
     for (const IoRequest& request : requests) {
-      io_uring_sqe* entry = io_uring_get_sqe(&ring_);  // never full: the ring has a place for each in flight
+      io_uring_sqe* entry =
+          io_uring_get_sqe(&ring_);  // never full: the ring has an entry for each request in flight
       const auto bytes = static_cast<unsigned>(request.part.bytes);
       const auto offset = static_cast<std::uint64_t>(request.part.offset);
       if (request.direction == IoDirection::read) {
@@ -36,8 +37,8 @@ class UringPort final : public IoPort {
       // before 2.2 sets pointers only.
       entry->user_data = request.id;
     }
-    // The kernel may take part of the batch. EAGAIN and EBUSY pass as it frees resources; the entries stay in
-    // the ring meanwhile.
+    // The kernel may accept a part of the batch. EAGAIN and EBUSY are temporary; the entries stay in the ring
+    // meanwhile.
     for (std::size_t left = requests.size(); left > 0;) {
       // Returns entries taken from the ring, or minus errno.
       const int taken = io_uring_submit(&ring_);
@@ -53,7 +54,7 @@ class UringPort final : public IoPort {
     io_uring_cqe* entry = nullptr;
     int status = 0;
     do {
-      // A signal may interrupt the wait; nothing is lost by it.
+      // A signal may interrupt the wait, without loss.
       status = io_uring_wait_cqe(&ring_, &entry);
     } while (status == -EINTR);
     if (status < 0) {
@@ -62,9 +63,9 @@ class UringPort final : public IoPort {
     do {
       // `res`: bytes moved, or minus errno, as IoResult has it.
       answers.push_back({static_cast<std::uint32_t>(entry->user_data), entry->res});
-      // Hands the entry back to the kernel, so its contents are taken before.
+      // Returns the entry to the kernel, so its contents are read before.
       io_uring_cqe_seen(&ring_, entry);
-      // All that have come by now, without another system call for each.
+      // All available ones, without another system call each.
     } while (io_uring_peek_cqe(&ring_, &entry) == 0);
   }
 
@@ -81,7 +82,7 @@ std::unique_ptr<IoPort> make_uring_port(int file, std::uint32_t depth) {
   return std::make_unique<UringPort>(file, depth);
 }
 
-/// Containers and hardened kernels refuse io_uring (seccomp, kernel.io_uring_disabled); the threads then do
+/// Containers and hardened kernels deny io_uring (seccomp, kernel.io_uring_disabled); threads then perform
 /// the same transfers.
 std::unique_ptr<IoPort> make_io_port(int file, std::uint32_t depth, std::string& why) {
   why.clear();
