@@ -1,4 +1,4 @@
-// What a rank's link carries for a collective: one formula for the figures shown and for the emulated link.
+// Bus traffic of a rank in a collective: one formula for the figures shown and for the emulated link.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace shardscope::instrumentation {
 
-/// busbw / algbw of an operation among `ranks` ranks: traffic of one rank per byte of S (metrics.md 2.3,
-/// NCCL tests). 0 for a single rank and for a barrier, which move nothing.
+/// busbw / algbw of an operation among `ranks` ranks: a rank's traffic per byte of S (metrics.md 2.3, NCCL
+/// tests). 0 for a single rank and for a barrier, which transfer nothing.
 [[nodiscard]] constexpr double bus_factor(CollectiveOp op, std::uint32_t ranks) noexcept {
   if (ranks <= 1) return 0;
   const double n = ranks;

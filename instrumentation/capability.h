@@ -1,5 +1,5 @@
-// What a run can have recorded. A program that emits says which of these it knows how to record, so that a
-// figure that is missing has a reason: the framework does not show it, or nothing of the kind happened.
+// Capabilities: what a program can record of a run. A missing figure then has a reason: either it is not
+// recorded, or no such event happened.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 
 namespace shardscope::instrumentation {
 
-// Bits of RunTables::records, by number; only ever appended. `layout`: slices, which rank owns what;
-// `collective_ends`: ends that are evidence, not only upper bounds; `memory`: by category;
-// `not_finite_gradients`: which parameter's gradient was not finite first.
+// Bits of RunTables::records, in order; only ever appended. `layout`: slices, which rank owns which elements;
+// `collective_ends`: measured ends, not only upper bounds; `memory`: by category; `not_finite_gradients`: the
+// first parameter whose gradient was not finite.
 // clang-format off
 #define SHARDSCOPE_CAPABILITIES(CAPABILITY) \
   CAPABILITY(steps) CAPABILITY(micro_steps) CAPABILITY(phases) CAPABILITY(modules) \
@@ -32,7 +32,7 @@ enum class Capability : std::uint8_t {
   SHARDSCOPE_CAPABILITIES(SHARDSCOPE_CAPABILITY)
 #undef SHARDSCOPE_CAPABILITY
 };
-/// As in `info --json`: "prefetch_reasons".
+/// As in `info --json`, for example "prefetch_reasons".
 inline constexpr std::array kCapabilityNames = {
 #define SHARDSCOPE_CAPABILITY(name) #name,
     SHARDSCOPE_CAPABILITIES(SHARDSCOPE_CAPABILITY)
@@ -51,8 +51,8 @@ inline constexpr std::uint64_t kAllCapabilities = (std::uint64_t{1} << kCapabili
   return index < kCapabilityNames.size() ? kCapabilityNames[index] : "unknown";
 }
 
-/// Why a run has nothing of a kind, in words: the reason it gave, else that its framework's adapter does not
-/// record it. Nothing where the run does not say what it records, or says that it does.
+/// Why a run has no data of this kind: the reason that it gave, else that its framework's adapter does not
+/// record it. nullopt if the run records it, or does not report its capabilities.
 [[nodiscard]] inline std::optional<std::string> why_not_recorded(const std::string& framework,
                                                                  std::uint64_t records,
                                                                  const std::vector<NotRecorded>& not_recorded,

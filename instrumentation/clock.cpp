@@ -22,7 +22,7 @@ bool detect_invariant_counter() noexcept {
 #if defined(__x86_64__)
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 8)) != 0) return true;
-  // Hypervisors often hide the bit; a kernel that keeps time with the counter has checked it itself.
+  // Hypervisors often hide the bit; a kernel that uses the counter as its clock source has verified it.
   std::ifstream source("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   std::string name;
   return static_cast<bool>(source >> name) && name == "tsc";
@@ -41,7 +41,7 @@ bool invariant_counter() noexcept {
 }
 
 TickClock::Pair TickClock::sample() noexcept {
-  // The reading whose two tick reads lie closest together was least disturbed by interrupts.
+  // Interrupts disturbed the reading with the shortest interval between its two tick reads the least.
   Pair best;
   std::uint64_t best_width = std::numeric_limits<std::uint64_t>::max();
   std::int64_t first_ns = 0;
@@ -69,14 +69,14 @@ TickClock::Pair TickClock::sample() noexcept {
 TickClock::TickClock() : identity_(!invariant_counter()) {
   if (identity_) return;
   origin_ = sample();
-  // A first rate from 1 ms: good to about 50 parts in a million, so 250 ns at the first recalibration.
+  // The first rate is measured over 1 ms: accurate to about 50 ppm, so 250 ns at the first recalibration.
   timespec pause{0, 1'000'000};
   nanosleep(&pause, nullptr);
   begin_at(sample());
 }
 
 TickClock::TickClock(const Pair& earlier) : TickClock() {
-  // Over less than the first millisecond the rate would be worse than what is known already.
+  // A rate measured over less than 1 ms would be worse than the current one.
   if (identity_ || origin_.ns - earlier.ns < 1'000'000) return;
   segments_.clear();
   origin_ = earlier;
@@ -100,13 +100,13 @@ void TickClock::update() {
   error_ns_ = std::abs(wrong) + now.bracket_ns;
   interval_ns_ = std::min(interval_ns_ * 2, kLongestInterval);
   next_ns_ = now.ns + interval_ns_;
-  // The rate over a long base line, but no longer than the kernel's slewing stays the same.
+  // The rate over a long base line, but not longer than the kernel's slewing stays constant.
   double rate = static_cast<double>(now.ns - origin_.ns) / static_cast<double>(now.ticks - origin_.ticks);
   if (now.ns - origin_.ns > 8 * kLongestInterval) origin_ = now;
   if (now.ticks - origin_.ticks == 0) rate = segments_.back().ns_per_tick;
   const double ticks_ahead = static_cast<double>(interval_ns_) / rate;
   const double slewed = (static_cast<double>(interval_ns_) - static_cast<double>(wrong)) / ticks_ahead;
-  // Never backwards, whatever the clocks did (a suspended machine).
+  // Never decreasing, whatever the clocks did (suspend).
   segments_.push_back({now.ticks, predicted, std::clamp(slewed, rate * 0.5, rate * 2)});
   if (segments_.size() > kSegmentsKept) segments_.pop_front();
 }

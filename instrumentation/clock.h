@@ -1,6 +1,6 @@
-// The clock of emission: raw ticks of the processor's time-stamp counter where the machine guarantees
-// that it runs evenly and alike on every core, nanoseconds of CLOCK_MONOTONIC otherwise; and the
-// conversion of the one into the other, which happens off the hot path.
+// The clock of emitted events: raw ticks of the processor's time-stamp counter if it is invariant, else
+// nanoseconds of CLOCK_MONOTONIC; and the conversion of ticks to nanoseconds, which happens off the hot
+// path.
 #pragma once
 
 #include <time.h>
@@ -17,14 +17,14 @@ namespace shardscope::instrumentation {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// True if raw ticks come from a counter that is invariant (constant rate, never stops, synchronised over
-/// cores): the processor says so, or the kernel itself keeps time with it. Determined once.
+/// True if raw ticks come from an invariant counter (constant rate, never stops, synchronised over cores):
+/// the processor reports it, or the kernel uses it as its clock source. Determined once.
 [[nodiscard]] bool invariant_counter() noexcept;
 
-/// Raw ticks; `use_counter` is invariant_counter(), kept by the caller where it is cheap to read.
+/// Raw ticks. `use_counter` is invariant_counter(), cached by the caller.
 [[nodiscard]] inline std::uint64_t read_ticks(bool use_counter) noexcept {
 #if defined(__x86_64__)
-  // __rdtsc() by its own name: <x86intrin.h> would take a second of each of the many files that read this.
+  // The builtin instead of __rdtsc(): <x86intrin.h> would add a second to each of the many including files.
   if (use_counter) [[likely]]
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -38,14 +38,14 @@ namespace shardscope::instrumentation {
   return static_cast<std::uint64_t>(monotonic_now_ns());
 }
 
-/// Converts ticks to nanoseconds of CLOCK_MONOTONIC, piecewise linear and continuous. Recalibrated while
-/// it runs (5 ms after the start, then at doubling intervals up to 1 s), because the kernel's clock is
-/// slewed by NTP and because the first estimate of the rate is coarse. What a recalibration finds wrong
-/// is corrected over the next interval instead of by a jump, so converted times never go backwards.
-/// One thread uses it.
+/// Converts ticks to nanoseconds of CLOCK_MONOTONIC, piecewise linear and continuous. Recalibrated during
+/// the run (5 ms after the start, then at doubling intervals up to 1 s), because NTP slews the kernel's
+/// clock and because the first estimate of the rate is coarse. The error found by a recalibration is
+/// corrected over the next interval instead of by a jump, so converted timestamps never decrease. Not
+/// thread-safe.
 class TickClock {
  public:
-  /// A reading of both clocks; `bracket_ns` bounds how far apart the two may be.
+  /// A reading of both clocks; `bracket_ns` bounds the time between the two.
   struct Pair {
     std::uint64_t ticks = 0;
     std::int64_t ns = 0;
@@ -55,12 +55,12 @@ class TickClock {
   [[nodiscard]] static Pair sample() noexcept;
 
   TickClock();
-  /// Converts times since `earlier` as well: the rate up to now is that between the two.
+  /// Also converts timestamps since `earlier`: the rate until now is the one between the two samples.
   explicit TickClock(const Pair& earlier);
-  /// Takes a new sample when one is due. Call every few milliseconds.
+  /// Takes a new sample if one is due. Call every few milliseconds.
   void update();
   [[nodiscard]] std::int64_t to_ns(std::uint64_t ticks) const noexcept;
-  /// Largest difference seen lately between a converted time and CLOCK_MONOTONIC, plus the uncertainty of
+  /// Largest recent difference between a converted timestamp and CLOCK_MONOTONIC, plus the uncertainty of
   /// reading both at once.
   [[nodiscard]] std::int64_t error_ns() const noexcept { return error_ns_; }
 

@@ -54,26 +54,26 @@ void ControlClient::run() {
     const std::int64_t now = monotonic_now_ns();
     other_key |= options_.credentials && options_.credentials->changed(now);
     if (other_key && now >= next_try) {
-      take_messages(now);  // of a collector that has ended, and its key with it
+      take_messages(now);  // from a collector that has ended, whose key is gone too
       try {
         connect();
         other_key = false;
         next_hello = now;
       } catch (const zmq::error_t&) {
-        // No room for a further socket: the one that there is stays until there is.
+        // No file descriptor for a second socket: the current one stays until there is.
         next_try = now + kLookEvery_ms * 1'000'000;
       }
     }
     if (now >= next_hello) {
-      // Repeatedly: a restarted collector knows no rank.
+      // Repeated: a restarted collector does not know its ranks.
       send(options_.hello);
       send_position();
       next_hello = now + (collector_alive() ? kHelloEvery : kFirstHelloEvery);
     }
     std::array<zmq::pollitem_t, 2> items{
         {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_.fd(), ZMQ_POLLIN, 0}}};
-    // A collector that answers accepts the key that there is; each wake of this thread takes a core from
-    // a computing thread.
+    // A collector that replies accepts the current key, so this thread need not check often; each wake-up
+    // takes a core from a computing thread.
     const std::int64_t until_hello_ms = (next_hello - now) / 1'000'000;
     const std::int64_t wait_ms =
         (collector_alive() ? until_hello_ms : std::min(until_hello_ms, kLookEvery_ms)) + 1;
@@ -101,7 +101,7 @@ void ControlClient::take_messages(std::int64_t received_ns) {
 
 void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t received_ns) {
   wire::Decoded decoded = wire::decode(data, bytes, wire::From::collector_control);
-  if (!decoded.message) return;  // the collector's own text says what is wrong with it
+  if (!decoded.message) return;  // the collector's message has the error
   if (decoded.message->header.run_id != options_.header.run_id) return;
   if (auto* refusal = std::get_if<wire::Refusal>(&decoded.message->body)) {
     if (options_.refused) options_.refused(std::move(refusal->why));
@@ -169,7 +169,7 @@ void ControlClient::execute(const wire::RankCommand& command) {
     case Kind::finish_received:
       if (options_.finish_received) options_.finish_received();
       return;
-    case Kind::keep:  // a rank keeps nothing: nodes' collectors do
+    case Kind::keep:  // ranks store no recording: the collectors of nodes do
       return;
   }
 }
@@ -177,7 +177,7 @@ void ControlClient::execute(const wire::RankCommand& command) {
 void ControlClient::send(wire::Body body) {
   const wire::Frame frame = wire::encode({options_.header, std::move(body)});
   try {
-    // Not sent when there is no collector; everything said here is said again.
+    // Dropped if there is no collector; everything sent here is sent again.
     (void)socket_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
   } catch (const zmq::error_t&) {
   }

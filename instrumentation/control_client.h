@@ -1,5 +1,5 @@
-// A rank's end of the control channel: a thread that answers clock pings at once and carries out commands
-// on the gate keeper, whatever the training thread is doing.
+// A rank's end of the control channel: a thread that answers clock pings at once and executes commands on the
+// gate keeper, independently of the training thread.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct ControlClientOptions {
   std::function<void()> finish_received;
   std::function<void(std::string why)> refused;      ///< the collector takes nothing from this process
   std::function<void(std::uint64_t next)> received;  ///< every message before `next`
-  /// What each ping says: the longest pause between two looks that will do, in milliseconds; 0: nothing.
+  /// Called for each ping: longest allowed pause between drains of the rings, in milliseconds; 0: no limit.
   std::function<void(std::uint16_t)> look_pause;
   std::function<void()> gate_moved;  ///< the rank began to hold at a gate, or went on
   HostClock clock;                   ///< of clock answers
@@ -42,7 +42,7 @@ class ControlClient {
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
-  /// True if a message of the collector was received in the last few seconds.
+  /// True if the collector sent a message in the last few seconds.
   [[nodiscard]] bool collector_alive() const noexcept;
 
  private:

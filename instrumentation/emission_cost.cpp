@@ -39,7 +39,7 @@ std::string emission_cost_text(const EmissionCost& cost) {
   const double emitting_ns = static_cast<double>(cost.events) * cost.event_ns;
   const auto elapsed_ns = static_cast<double>(std::max<std::int64_t>(cost.elapsed_ns, 1));
   char text[256];
-  const bool short_run = elapsed_ns < 1e9;  // of which "0.0 s" says nothing
+  const bool short_run = elapsed_ns < 1e9;  // for which "0.0 s" would be shown
   const int length = std::snprintf(
       text, sizeof text, "%s%llu events x %.1f ns = %.2f ms of the emitting threads, %.4f %% of %.1f %s; ",
       kEmissionCostPrefix, static_cast<unsigned long long>(cost.events), cost.event_ns, emitting_ns * 1e-6,

@@ -1,4 +1,4 @@
-// What observing costs a rank, said by the rank itself at the end of its run: measured, not assumed.
+// Cost of profiling on a rank, measured and reported by the rank at the end of its run.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace shardscope::instrumentation {
 
-/// How the text of emission_cost_text() begins.
+/// Prefix of emission_cost_text().
 inline constexpr const char* kEmissionCostPrefix = "cost of profiling: ";
-/// And of stream_times_text().
+/// Prefix of stream_times_text().
 inline constexpr const char* kStreamTimesPrefix = "times of the GPU's streams are right to ";
-/// Whether a message has a figure of the profiling itself: reports show those.
+/// Whether a message reports a figure about the profiling itself; reports show such messages.
 [[nodiscard]] bool is_about_profiling(std::string_view message) noexcept;
 
-/// Nanoseconds of one push into a ring with its time stamp, on this machine: the shortest of several bursts
-/// into a ring of its own, on the calling thread, in about a tenth of a millisecond. It waits for no thread
-/// and no thread waits for it.
+/// Nanoseconds of one push into a ring with its timestamp, on this machine: the shortest of several bursts
+/// into a private ring, on the calling thread, within about a tenth of a millisecond. Does not wait for other
+/// threads.
 [[nodiscard]] double calibrated_event_ns();
 
 struct EmissionCost {
   std::uint64_t events = 0;  ///< emitted by all threads of the rank
   double event_ns = 0;       ///< of calibrated_event_ns()
   std::int64_t elapsed_ns = 0;
-  /// CPU time of the threads that drain, order and encode, answer the control channel, and write to the
-  /// network; missing where the kernel does not report it.
+  /// CPU time of the threads that drain, sort and encode, answer the control channel, and write to the
+  /// network; nullopt where the kernel does not report it.
   std::optional<std::int64_t> publishing_cpu_ns;
 };
 /// "cost of profiling: 152590 events x 12.4 ns = 1.9 ms of the emitting threads, 0.006 % of 31.2 s; ...".
@@ -33,14 +33,14 @@ struct EmissionCost {
 /// "times of the GPU's streams are right to 4.2 µs on the rank's clock", of Device::stamp_residual_ns().
 [[nodiscard]] std::string stream_times_text(std::int64_t residual_ns);
 
-// Names of the threads that publish, by which their CPU time is found: /proc/self/task.
+// Names of the publishing threads, used to find their CPU time in /proc/self/task.
 inline constexpr const char* kPublishThread = "observe-publish";
 inline constexpr const char* kControlThread = "observe-control";
 inline constexpr int kIoThreadPrefix = 5711;  ///< of ZeroMQ's: "5711/ZMQbg/IO/0"
 
-/// Whether a thread of this name publishes.
+/// Whether a thread with this name publishes.
 [[nodiscard]] bool is_publishing_thread(std::string_view name) noexcept;
-/// CPU time so far of this process's threads of those names; nullopt where /proc does not have it.
+/// CPU time of this process's publishing threads so far; nullopt where /proc does not have it.
 [[nodiscard]] std::optional<std::int64_t> publishing_cpu_ns();
 
 }  // namespace shardscope::instrumentation

@@ -14,7 +14,7 @@ namespace {
 
 __thread bool t_ended = false;
 
-/// Hands the ring over to the registry when the thread ends.
+/// Returns the ring to the registry when the thread ends.
 struct Registration {
   ~Registration() {
     if (t_ring != nullptr) t_ring->retire();

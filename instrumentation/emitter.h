@@ -1,5 +1,5 @@
-// Emission: what a training job pays. One wait-free push into the calling thread's own ring: no lock,
-// allocation, system call or string. A full ring counts the drop and goes on.
+// Emission, the cost that a training job pays: one wait-free push into the calling thread's ring, without
+// lock, allocation, system call or string. A full ring counts the dropped event and returns.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace shardscope::instrumentation {
 
-/// Highest level emitted now; relaxed read on the hot path. Below `steps`: emission is off altogether.
+/// Highest level of detail emitted now; relaxed read on the hot path. Below `steps`: nothing is emitted.
 extern std::atomic<int> g_detail;
 
 [[nodiscard]] inline bool enabled(Detail detail) noexcept {
@@ -24,16 +24,16 @@ extern std::atomic<int> g_detail;
 }
 
 namespace detail {
-/// The calling thread's ring; none before its first event. `__thread` and initial-exec: an access is one
-/// instruction, without the wrapper call that an extern thread_local has.
+/// The calling thread's ring; null before its first event. `__thread` and initial-exec: an access is one
+/// instruction, without the wrapper call of an extern thread_local.
 extern __thread Ring* t_ring __attribute__((tls_model("initial-exec")));
-/// Registers the thread; once, or again and again when memory is short, which counts the event as lost.
+/// Registers the thread. Returns null if memory is short: the event counts as lost, the next one retries.
 [[nodiscard]] Ring* ring_slow() noexcept;
 }  // namespace detail
 
-/// Pushes into this thread's ring with the present time. Registers the thread on its first call. Inline,
-/// so that the event's fields are written straight into the ring: through memory the processor would have
-/// to join eight small writes into wide reads, which costs more than all the rest.
+/// Pushes into this thread's ring with the current time. Registers the thread on its first call. Inline, so
+/// that the event's fields are written straight into the ring: passed through memory, eight small stores
+/// would have to be merged into wide loads, which costs more than everything else.
 [[gnu::always_inline]] inline void emit(const Event& event) noexcept {
   Ring* ring = detail::t_ring;
   if (ring == nullptr) [[unlikely]] {
@@ -42,7 +42,7 @@ extern __thread Ring* t_ring __attribute__((tls_model("initial-exec")));
   }
   ring->push(event);
 }
-/// Same with a time taken elsewhere (GPU streams), in nanoseconds of the monotonic clock.
+/// Same with a timestamp taken elsewhere (GPU streams), in nanoseconds of the monotonic clock.
 inline void emit_at(std::int64_t monotonic_ns, const Event& event) noexcept {
   Ring* ring = detail::t_ring;
   if (ring == nullptr) [[unlikely]] {
@@ -52,7 +52,7 @@ inline void emit_at(std::int64_t monotonic_ns, const Event& event) noexcept {
   ring->push_at(monotonic_ns, event);
 }
 
-/// emit() if the kind's level is on. `event` is only built when it is.
+/// emit() if the kind's level is enabled; `event` is constructed only then.
 #define SHARDSCOPE_EMIT(detail, ...)                                                          \
   do {                                                                                        \
     if (::shardscope::instrumentation::enabled(detail)) {                                     \
@@ -60,7 +60,7 @@ inline void emit_at(std::int64_t monotonic_ns, const Event& event) noexcept {
     }                                                                                         \
   } while (false)
 
-/// An event of a kind by its fields, if the kind's level is on.
+/// Emits an event of a kind from its fields, if the kind's level is enabled.
 template <EventKind kind>
 [[gnu::always_inline]] inline void emit(const Fields<kind>& fields) noexcept {
   if (enabled(detail_of(kind))) emit(make<kind>(fields));
@@ -71,8 +71,8 @@ template <EventKind kind>
 }
 
 // ---- the publisher ------------------------------------------------------------------------------------
-/// What was emitted before there was a publisher and waits in the rings: since when, and how many events the
-/// rings had dropped by then.
+/// Events emitted before a publisher existed, still in the rings: since when, and how many events the rings
+/// had dropped by then.
 struct PreattachBuffer {
   TickClock::Pair since;
   std::uint64_t dropped = 0;
@@ -87,23 +87,23 @@ struct PublisherOptions {
   std::optional<PreattachBuffer> kept;  ///< what the rings hold is of this run
 };
 
-/// One per process: drains the rings, batches, sends; answers the control channel (gate.h). The
-/// destructor sends what is left within linger_s.
+/// One per process: drains the rings, batches and sends events, answers the control channel (gate.h). The
+/// destructor sends the remaining events within linger_s.
 class Publisher {
  public:
   Publisher(const PublisherOptions& options, RunTables tables);
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
-  /// What is known now; it continues what was. Any thread; not for the hot path.
+  /// Replaces the tables, which may only grow. Any thread; not for the hot path.
   void tables(RunTables tables);
-  /// A text with a severity, from any thread; not for the hot path.
+  /// Sends a message with a severity. Any thread; not for the hot path.
   void message(Severity severity, const std::string& text);
-  /// A name for kernel_begin; same text, same id.
+  /// Id of a kernel's name; equal names have equal ids.
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
-  /// The part of a name that distinguishes it from others.
+  /// The part of a name by which names are distinguished.
   [[nodiscard]] static std::string name_key(const std::string& name);
-  /// Ends the run for the collector: exit code and last message.
+  /// Reports the end of the run to the collector: exit code and last message.
   void finish(int exit_code, const std::string& text);
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 

@@ -1,4 +1,4 @@
-// What an exception says to a user.
+// Message of an exception for users.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace shardscope::instrumentation {
 
-/// The standard library says "std::bad_alloc" of memory that the machine does not have.
+/// Replaces "std::bad_alloc" by a message that says what is missing.
 [[nodiscard]] inline const char* error_text(const std::exception& error) noexcept {
   return dynamic_cast<const std::bad_alloc*>(&error) == nullptr
              ? error.what()

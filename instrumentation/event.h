@@ -1,7 +1,7 @@
 // The event record: 40 bytes on the wire and in memory (a ring's own records are shorter), no pointers or
-// strings. Which kinds there are and what their fields hold is the table event_kinds.def; event_fields.h
-// reads and writes the fields by name. Emission stores raw clock ticks; the publisher converts them to
-// nanoseconds of the rank's monotonic clock before they leave the process.
+// strings. event_kinds.def is the table of kinds and their fields; event_fields.h reads and writes fields by
+// name. Emission stores raw clock ticks; the publisher converts them to nanoseconds of the rank's monotonic
+// clock before they leave the process.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kNoId = std::numeric_limits<std::uint32_t>::max()
 
 template <typename Enum>
 inline constexpr std::uint8_t kValueCount = 0;
-// "module_begin" as files spell it, "module begin" as people read it; "unknown" for a value outside the enum.
+// name_of(): "module_begin", as in files; label_of(): "module begin", for users; "unknown" outside the enum.
 #define ENUM(type, ...)                                            \
   template <>                                                      \
   inline constexpr std::uint8_t kValueCount<type> = 0 __VA_ARGS__; \
@@ -42,9 +42,9 @@ enum class EventKind : std::uint16_t {
 #include "instrumentation/event_kinds.def"
 };
 enum class EventShape : std::uint8_t { instant, begin, end };
-/// What is done with a kind by code that knows nothing else of it; explained in event_kinds.def.
+/// How generic code treats a kind; explained in event_kinds.def.
 enum class EventRole : std::uint8_t { none, wait, work, state, step_value, library };
-/// More that such code must know of a kind; explained in event_kinds.def too.
+/// Further properties of a kind for generic code; explained in event_kinds.def.
 enum class EventTrait : std::uint8_t { mark, of_values, kept_each, kept_first, kept_first_of_stretch };
 
 struct KindRow {
@@ -54,7 +54,7 @@ struct KindRow {
   EventRole role = EventRole::none;
   std::uint8_t traits = 0;  ///< a bit each
 };
-/// By number; 0 and what lies beyond the table is unknown.
+/// Indexed by kind; 0 and numbers beyond the table are unknown.
 inline constexpr auto kKindRows = std::to_array<KindRow>({
     {},
 #define EVENT(number, name, shape, role, detail, lane, text, ...) \
@@ -86,7 +86,7 @@ inline constexpr EventKind kLastEventKind = static_cast<EventKind>(kKindRows.siz
 [[nodiscard]] constexpr EventKind end_of(EventKind kind) noexcept {
   return is_begin(kind) ? static_cast<EventKind>(static_cast<std::uint16_t>(kind) + 1) : kind;
 }
-// Rows are in order of their numbers, without gaps, and every begin has its end.
+// Rows are in order of their numbers, without gaps, and every begin is followed by its end.
 static_assert([] {
 #define EVENT(number, name, ...) static_cast<std::size_t>(number),
   constexpr std::size_t kNumbers[] = {
@@ -100,7 +100,7 @@ static_assert([] {
   return true;
 }());
 
-/// v0 of gpu_begin where the launch was not recorded.
+/// v0 of gpu_begin if the launch was not recorded.
 inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min();
 
 /// code of param_status: status (plan::ParamStatus) in the low 4 bits, StatusCause in the high 4.
@@ -114,13 +114,13 @@ inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min(
 [[nodiscard]] constexpr StatusCause cause_of(std::uint8_t status_code) noexcept {
   return static_cast<StatusCause>(status_code >> 4U);
 }
-/// code of memory_alloc and memory_free: MemoryCategory in the low 4 bits, MemoryPool in the high 4. As a
-/// number, also of pools that are not known.
+/// code of memory_alloc and memory_free: MemoryCategory in the low 4 bits, MemoryPool in the high 4. Returns
+/// a number, which may be that of an unknown pool.
 [[nodiscard]] constexpr std::size_t pool_number(std::uint8_t memory_code) noexcept {
   return memory_code >> 4U;
 }
 /// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-13, kEndedByError in
-/// bit 14, kEndIsBound in bit 15, ranks of the communicator in bits 16-31; of scope `group` the group's id
+/// bit 14, kEndIsBound in bit 15, ranks of the communicator in bits 16-31; for scope `group` the group's id
 /// instead.
 [[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
                                                       std::uint32_t ranks) noexcept {
@@ -129,33 +129,33 @@ inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min(
 [[nodiscard]] constexpr CollectiveScope scope_of(std::uint32_t collective_code) noexcept {
   return static_cast<CollectiveScope>(collective_code >> 8U & 0x3FU);
 }
-/// In a CollectiveCode: the operation had ended by then, it is not known when.
+/// In a CollectiveCode: the end is an upper bound, the operation ended at an unknown time before it.
 inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
 [[nodiscard]] constexpr bool end_is_bound(std::uint32_t collective_code) noexcept {
   return collective_code != kNoId && (collective_code & kEndIsBound) != 0;
 }
-/// In the CollectiveCode of an end: the operation failed, as where another of its ranks is gone. Nothing says
-/// that every rank had begun it.
+/// In the CollectiveCode of an end: the operation failed, for example because another rank died. Such an end
+/// does not imply that every rank had begun it.
 inline constexpr std::uint32_t kEndedByError = 1U << 14U;
 [[nodiscard]] constexpr bool ended_by_error(std::uint32_t collective_code) noexcept {
   return collective_code != kNoId && (collective_code & kEndedByError) != 0;
 }
-/// A group's id; kNoId for a collective of another scope.
+/// A group's id; kNoId for other scopes.
 [[nodiscard]] constexpr std::uint32_t group_of(std::uint32_t collective_code) noexcept {
   return collective_code != kNoId && scope_of(collective_code) == CollectiveScope::group
              ? collective_code >> 16U
              : kNoId;
 }
-/// a of a collective in a group: the group's id and how many of it there were before, so that no two on a
-/// rank have the same.
+/// a of a collective in a group: the group's id and its number within the group. No two collectives of a rank
+/// have the same.
 [[nodiscard]] constexpr std::uint32_t group_sequence(std::uint32_t group, std::uint32_t number) noexcept {
   return ((group + 1) & 0xFFU) << 24U | (number & 0xFFFFFFU);
 }
-/// The latter of these two.
+/// The number within the group.
 [[nodiscard]] constexpr std::uint32_t number_in_group(std::uint32_t sequence) noexcept {
   return sequence & 0xFFFFFFU;
 }
-/// Meaningless for scope `group`.
+/// Undefined for scope `group`.
 [[nodiscard]] constexpr std::uint32_t ranks_of(std::uint32_t collective_code) noexcept {
   return collective_code >> 16U;
 }
@@ -177,7 +177,7 @@ inline constexpr std::uint32_t kEndedByError = 1U << 14U;
 [[nodiscard]] constexpr GpuOwner owner_of(std::uint8_t gpu_code) noexcept {
   return static_cast<GpuOwner>(gpu_code >> 4U);
 }
-/// Whether the lane is one of the GPU's streams.
+/// Whether the lane is a CUDA stream.
 [[nodiscard]] constexpr bool is_gpu_stream(StreamId lane) noexcept {
   return lane >= StreamId::gpu_compute && lane <= StreamId::gpu_other_3;
 }

@@ -1,10 +1,10 @@
-// The fields of events by name and type, from event_kinds.def: the only way in which code outside of the
+// Typed access to the fields of events, from event_kinds.def: the only way in which code outside of the
 // transport and the recording's codec should read or fill an event's slots.
 //
 //   emit(make<EventKind::clip_factor>({.step = 7, .value = 0.5}));
 //   if (event.kind == EventKind::clip_factor) use(as<EventKind::clip_factor>(event).value);
 //
-// Everything is inline: what is not used of a record is not computed.
+// Everything is inline: fields that are not used are not decoded.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@
 #include "instrumentation/event.h"
 #include "instrumentation/param_status.h"
 
-// What the plan decides is enumerated there; here only the types are needed.
+// runtime/plan enumerates its decisions; only the types are needed here.
 namespace shardscope::plan {
 enum class FlushReason : std::uint8_t;
 enum class TraceMode : std::uint8_t;
@@ -31,8 +31,8 @@ enum class UpdateCause : std::uint8_t;
 
 namespace shardscope::instrumentation {
 
-/// Which ranks a collective is among and what type its elements have; none: among all ranks, the type is not
-/// known.
+/// Scope of a collective and type of its elements; kNoId: among all ranks, type
+/// unknown.
 struct CollectiveCode {
   std::uint32_t bits = kNoId;
   [[nodiscard]] constexpr bool known() const noexcept { return bits != kNoId; }
@@ -44,7 +44,7 @@ struct CollectiveCode {
   [[nodiscard]] constexpr bool ended_by_error() const noexcept {
     return instrumentation::ended_by_error(bits);
   }
-  /// An ElementType.
+  /// An ElementType's value.
   [[nodiscard]] constexpr std::uint8_t dtype() const noexcept { return static_cast<std::uint8_t>(bits); }
   friend constexpr bool operator==(CollectiveCode, CollectiveCode) = default;
 };
@@ -53,7 +53,7 @@ enum class EventSlot : std::uint8_t { a, b, c, code, v0, v1 };
 
 namespace fields {
 
-/// A slot's bits as the field's type, and back.
+/// Converts a slot's bits to the field's type and back.
 template <typename T>
 constexpr T from_bits(std::uint64_t bits) noexcept {
   if constexpr (std::is_same_v<T, double>) {
@@ -84,7 +84,7 @@ constexpr std::uint64_t to_bits(const T& value) noexcept {
   }
 }
 
-/// What a field holds that is not given: no id, an enumeration's first value, 0.
+/// Default of a field: no id, an enumeration's first value, or 0.
 template <typename T>
 constexpr T initial(EventSlot slot) noexcept {
   if constexpr (std::is_same_v<T, std::uint32_t>) {
@@ -94,7 +94,7 @@ constexpr T initial(EventSlot slot) noexcept {
   }
 }
 
-/// `Record` is an Event or what keeps an event's slots by the same names, as a span of the store does.
+/// `Record` is an Event or a type with the same slot names, such as a span of the store.
 template <EventSlot Slot, typename Record>
 constexpr std::uint64_t slot(const Record& record) noexcept {
   if constexpr (Slot == EventSlot::a) return record.a;
@@ -114,7 +114,7 @@ constexpr void set_slot(Event& event, std::uint64_t bits) noexcept {
   if constexpr (Slot == EventSlot::v1) event.v1 = static_cast<std::int64_t>(bits);
 }
 constexpr std::uint64_t mask(unsigned width) noexcept { return (std::uint64_t{1} << width) - 1; }
-/// A part of a slot. Parts of a, b or c cover all 32 bits: a slot that is not written is kNoId.
+/// Writes a part of a slot. Parts of a, b or c cover all 32 bits: an unwritten slot is kNoId.
 template <EventSlot Slot>
 constexpr void set_bits(Event& event, unsigned shift, unsigned width, std::uint64_t bits) noexcept {
   const std::uint64_t others = slot<Slot>(event) & ~(mask(width) << shift);
@@ -123,7 +123,7 @@ constexpr void set_bits(Event& event, unsigned shift, unsigned width, std::uint6
 
 }  // namespace fields
 
-/// The fields of one kind. Members are in the order of the table; what is not given is none or 0.
+/// The fields of one kind, in the order of the table; omitted ones are no id or 0.
 template <EventKind kind>
 struct Fields;
 
@@ -157,7 +157,7 @@ namespace fields {
   to.name = from_bits<type>(slot<EventSlot::slot_>(record) >> shift & mask(width));
 #include "instrumentation/event_kinds.def"
 
-/// The lane of kinds that are always on the same.
+/// The lane of a kind that has a fixed one.
 template <EventKind kind>
 inline constexpr std::optional<StreamId> kLane;
 #define EVENT(number, name, shape, role, detail, lane, ...) \
@@ -171,14 +171,14 @@ inline constexpr std::optional<StreamId> kLane;
 
 }  // namespace fields
 
-/// The event of a kind that may be on several lanes. The time is the emission's.
+/// Makes an event of a kind that may be on several lanes. Emission sets the timestamp.
 template <EventKind kind>
 [[nodiscard, gnu::always_inline]] constexpr Event make(StreamId lane, const Fields<kind>& from) noexcept {
   Event event{.kind = kind, .stream = lane};
   fields::write(event, from);
   return event;
 }
-/// The event of a kind with a lane of its own.
+/// Makes an event of a kind with a fixed lane.
 template <EventKind kind>
 [[nodiscard, gnu::always_inline]] constexpr Event make(const Fields<kind>& from) noexcept {
   static_assert(fields::kLane<kind>,
@@ -186,8 +186,8 @@ template <EventKind kind>
   return make<kind>(*fields::kLane<kind>, from);
 }
 
-/// The fields of an event or span that is of `kind`, or of the end that belongs to it. Kinds with the same
-/// fields may stand for each other: memory_alloc and memory_free, a begin and its end.
+/// The fields of an event or span of `kind`, or of the matching end. Kinds with equal fields are
+/// interchangeable: memory_alloc and memory_free, a begin and its end.
 template <EventKind kind, typename Record>
 [[nodiscard, gnu::always_inline]] constexpr Fields<kind> as(const Record& record) noexcept {
   Fields<kind> to;

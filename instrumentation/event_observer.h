@@ -1,5 +1,5 @@
-// Another reader of a process's own events, beside the collector: on the publishing thread, so that the
-// training threads pay nothing for it.
+// Observer of a process's own events, beside the collector: called on the publishing thread, so that it costs
+// the training threads nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace shardscope::instrumentation {
 
-/// What the publisher sends, as it sends it: about in order of time (see [Note: holding back] in
-/// time_merge.h), `ticks` in nanoseconds of the monotonic clock. `dropped`: events that were lost since the
-/// call before.
+/// Receives each batch as the publisher sends it: roughly in order of time (see [Note: holding back] in
+/// time_merge.h), `ticks` in nanoseconds of the monotonic clock. `dropped`: events lost since the previous
+/// call.
 using EventObserver = std::function<void(std::span<const Event> events, std::uint64_t dropped)>;
 
-/// For publishers made from now on; {} for none. Called on their thread and never during their construction;
-/// it must not emit.
+/// Used by publishers created from now on; {} for none. Called on their thread, never during their
+/// construction; it must not emit.
 void set_event_observer(EventObserver observer);
 
 }  // namespace shardscope::instrumentation

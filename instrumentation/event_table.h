@@ -1,5 +1,5 @@
-// The table of kinds as data, from event_kinds.def: what describes every event without knowing any (the C
-// header, the manual, exports that write an event's fields by name).
+// The table of kinds as data, from event_kinds.def, for generic code: the C header, the manual, exports that
+// write an event's fields by name.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct FieldInfo {
   const char* name = "";
   std::string_view type;  ///< as the table spells it: "double", "plan::TraceMode"
   std::string_view unit;
-  /// Whether the field has a part of its slot only.
+  /// Whether the field is only a part of its slot.
   [[nodiscard]] bool is_part() const noexcept;
 };
 
@@ -30,12 +30,12 @@ struct KindInfo {
   std::span<const FieldInfo> fields;
 };
 
-/// By number, the first is step_begin.
+/// Sorted by number; the first is step_begin.
 [[nodiscard]] std::span<const KindInfo> event_kinds() noexcept;
-/// Row of a kind of this version's table.
+/// Row of a kind in this version's table.
 [[nodiscard]] const KindInfo& info_of(EventKind kind) noexcept;
 
-/// A field's bits in an event; none where its slot is 32 bits wide and holds no id.
+/// A field's bits in an event; nullopt if its 32-bit slot has no id.
 [[nodiscard]] std::optional<std::int64_t> integer_of(const FieldInfo& field, const Event& event) noexcept;
 
 }  // namespace shardscope::instrumentation

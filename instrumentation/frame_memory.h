@@ -1,7 +1,7 @@
-// Private to the wire code: memory of the frames that hold batches. A rank encodes one after another, another
-// thread (ZeroMQ's) frees them, and memory of this size would come fresh from the system and go back to it
-// each time: page faults here, unmapping there, together a third of what publishing costs. So a few blocks
-// are kept.
+// Private to the wire code: memory of the frames that hold batches. A rank encodes one frame after another
+// and ZeroMQ's thread frees them; without a pool, memory of this size would be mapped and unmapped each time,
+// and the page faults and unmapping would be a third of the cost of publishing. A few blocks are kept for
+// reuse.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -14,7 +14,7 @@
 
 namespace shardscope::instrumentation::wire {
 
-/// Thread-safe. Never destroyed: frames may be freed until the process is gone.
+/// Thread-safe. Never destroyed: frames may be freed until the process exits.
 class FrameMemory final : public flatbuffers::Allocator {
  public:
   static constexpr std::size_t kBlockBytes = 168U << 10;  ///< a frame of RankLink's largest batch fits

@@ -11,7 +11,7 @@ namespace shardscope::instrumentation {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-/// Until a controller says otherwise a hold lasts this long.
+/// Duration of a hold until a controller sets another.
 constexpr std::chrono::seconds kFirstLease{10};
 
 enum class Mode : std::uint8_t {
@@ -94,7 +94,7 @@ GateKeeper::GateKeeper() : state_(std::make_unique<State>()) {}
 GateKeeper::~GateKeeper() = default;
 
 GateKeeper& GateKeeper::instance() {
-  static auto* keeper = new GateKeeper;  // never destroyed: gates may be passed until the process is gone
+  static auto* keeper = new GateKeeper;  // never destroyed: gates may be passed until the process exits
   return *keeper;
 }
 
@@ -118,12 +118,12 @@ void GateKeeper::emit_gate(std::uint64_t number, GateKind kind, std::uint32_t id
 }
 
 void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_t id) {
-  if (armed_.load(std::memory_order_relaxed) == 0) return;  // by now; and a forked child takes no lock
+  if (armed_.load(std::memory_order_relaxed) == 0) return;  // disarmed; a forked child takes no lock
   State& s = *state_;
   const std::uint64_t steps = steps_passed_.load(std::memory_order_relaxed);
   std::unique_lock lock(s.mutex);
 
-  // Ends every wait: no viewer has renewed the lease, so this rank resumes by itself and reports it.
+  // Ends every wait: no viewer has renewed the lease, so this rank resumes and reports it.
   const auto lease_over = [&] {
     s.mode = Mode::free;
     armed_.store(0, std::memory_order_seq_cst);
@@ -134,11 +134,11 @@ void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_
                                         ": this rank has resumed by itself");
   };
 
-  bool counted = false;  // a rule's gate is counted once, also when this loop turns
+  bool counted = false;  // a gate of a rule is counted once, even if this loop repeats
   for (;;) {
     if (s.shutdown || s.mode == Mode::free) return;
     if (s.mode == Mode::preparing) {
-      // Not a hold yet: collectives may be open, so nothing is drained and nothing is reported.
+      // Not a hold yet: collectives may be open, so nothing is drained or reported.
       if (s.changed.wait_until(lock, s.lease_end) == std::cv_status::timeout && s.mode == Mode::preparing &&
           Clock::now() >= s.lease_end) {
         return lease_over();
@@ -180,7 +180,7 @@ void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_
   s.position = {true, number, kind, id, steps};
   s.notify();
   ResumeCause resumed = ResumeCause::user;
-  // A new phase 1 leaves the rank where it is; phase 2 or a resume moves it.
+  // A new phase 1 keeps the rank here; phase 2 or a resume lets it continue.
   while (s.commands == commands && !s.shutdown) {
     if (s.changed.wait_until(lock, s.lease_end) == std::cv_status::timeout && Clock::now() >= s.lease_end &&
         s.commands == commands && !s.shutdown) {
@@ -208,7 +208,7 @@ GateKeeper::Counts GateKeeper::prepare_pause() {
   if (state_->lease_end <= Clock::now()) state_->lease_end = Clock::now() + kFirstLease;
   state_->mode = Mode::preparing;
   // Order matters: every gate numbered above the count read here is passed after `armed_` was set, so it
-  // sees it and waits. Both are sequentially consistent, as are the two accesses in pass().
+  // reads `armed_` and waits. Both are sequentially consistent, as are the two accesses in pass().
   armed_.store(1, std::memory_order_seq_cst);
   return passed();
 }
@@ -216,7 +216,7 @@ GateKeeper::Counts GateKeeper::prepare_pause() {
 void GateKeeper::hold_at(std::uint64_t gate_number) {
   const std::lock_guard lock(state_->mutex);
   if (state_->shutdown) return;
-  if (state_->mode != Mode::preparing) return;  // the lease ran out in between, or it was resumed
+  if (state_->mode != Mode::preparing) return;  // the lease expired meanwhile, or the rank was resumed
   state_->mode = Mode::hold_at;
   state_->target = gate_number;
   ++state_->commands;
@@ -235,7 +235,7 @@ void GateKeeper::hold_at_step(std::uint64_t number) {
 void GateKeeper::resume(StopRule rule, std::uint64_t renumber) {
   const std::lock_guard lock(state_->mutex);
   if (state_->shutdown) return;
-  // The thread that counts waits in the gate.
+  // The thread that increments the count is waiting in the gate.
   if (renumber != 0 && state_->position.holding) passed_.store(renumber, std::memory_order_seq_cst);
   state_->mode = rule.kind == StopRule::Kind::never ? Mode::free : Mode::rule;
   state_->rule = rule;

@@ -1,4 +1,4 @@
-// The clock of another host, for ranks that stand in for one: skewed and drifting against this machine's.
+// Simulated clock of another host, with an offset and a drift relative to this machine's.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct HostClock {
   double drift_ppm = 0;        ///< microseconds gained per second
   std::int64_t origin_ns = 0;  ///< this machine's monotonic time at which only the skew lies between them
 
-  /// What it shows when this machine's monotonic clock shows `monotonic_ns`.
+  /// Its time when this machine's monotonic clock shows `monotonic_ns`.
   [[nodiscard]] std::int64_t at(std::int64_t monotonic_ns) const noexcept {
     return monotonic_ns + skew_ns +
            static_cast<std::int64_t>(drift_ppm * 1e-6 * static_cast<double>(monotonic_ns - origin_ns));

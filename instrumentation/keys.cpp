@@ -49,7 +49,7 @@ class Parser {
     }
     if (!has_role_) fail("no line 'role ...'");
     if (key_.pair.public_key.empty() || key_.pair.secret_key.empty()) fail("no public or no secret key");
-    // A pair that does not belong together would show only as a peer that is never let in.
+    // A pair that does not match would only show up as a peer that is always rejected.
     std::array<char, kKeyChars + 1> derived{};
     if (zmq_curve_public(derived.data(), key_.pair.secret_key.c_str()) != 0 ||
         derived.data() != key_.pair.public_key)

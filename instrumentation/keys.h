@@ -1,12 +1,12 @@
-// CURVE keys for collectors that other machines can reach. A collector has a pair of its own and a list of
-// the public keys it lets in, each for one right; a rank or viewer has a pair and the collector's public key.
-// One file per holder, plain text, readable by its owner only:
+// CURVE keys for collectors that other machines can reach. A collector has its own key pair and a list of
+// accepted public keys, each with one right; a rank or viewer has a key pair and the collector's public key.
+// One plain-text file per holder, readable only by its owner:
 //
 //   role publish            what the holder may do
 //   public  <40 characters, Z85>
 //   secret  <40 characters, Z85>
 //   collector <40 characters, Z85>         ranks and viewers: whom they talk to
-//   allow publish <40 characters, Z85> anna    collectors: whom they let in, and how they call it; repeated
+//   allow publish <40 characters, Z85> anna    collectors: an accepted key and its name; repeated
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ enum class KeyRole : std::uint8_t { collector, publish, view, control };
 struct KeyPair {
   std::string public_key, secret_key;
 };
-/// What a key may be called: letters, digits, '.', '_' and '-', 64 of them at most.
+/// Allowed key names: letters, digits, '.', '_' and '-', at most 64.
 [[nodiscard]] bool is_key_name(const std::string& name) noexcept;
-/// How a key without a name is called: by the beginning of its public half.
+/// Name shown for a key without one: the beginning of its public half.
 [[nodiscard]] std::string short_name(const std::string& public_key);
 
 /// A new pair, from the system's random numbers. Throws std::runtime_error if this libzmq has no CURVE.
@@ -43,22 +43,22 @@ struct KeyFile {
   std::vector<Allowed> allowed;  ///< collectors
 };
 
-/// Reads and checks a file. Throws std::runtime_error: path, line, what is wrong, what to do. A file that
-/// others than its owner can read is refused.
+/// Reads and checks a file. Throws std::runtime_error with path, line, problem and remedy. A file that users
+/// other than its owner can read is rejected.
 [[nodiscard]] KeyFile read_key_file(const std::string& path);
-/// Writes it for the owner's eyes only; replaces the file as a whole or not at all. Throws
+/// Writes the file, readable only by its owner; replaces it atomically. Throws
 /// std::runtime_error.
 void write_key_file(const std::string& path, const KeyFile& key);
 
-/// The text of a key file. parse throws std::runtime_error naming the line.
+/// The text of a key file. parse_key_file() throws std::runtime_error with the line.
 [[nodiscard]] KeyFile parse_key_file(const std::string& text);
 [[nodiscard]] std::string format_key_file(const KeyFile& key);
 
-/// The key of a rank or a viewer. Throws std::runtime_error as read_key_file() does, and if it is not for any
-/// of `roles`. Which file it is, Credentials says (local_keys.h).
+/// The key of a rank or a viewer. Throws std::runtime_error like read_key_file(), and if the key's role is
+/// not in `roles`. Credentials chooses the file (local_keys.h).
 [[nodiscard]] KeyFile client_key(const std::string& path, const std::vector<KeyRole>& roles);
-/// The key of a collector: a file, or a folder that `shardscope keys` made. Empty path: none. A folder that
-/// others than its owner can open, or that holds a file which they can read, is refused.
+/// The key of a collector, from a file or from a folder made by `shardscope keys`. Empty path: none. Rejects
+/// a folder that users other than its owner can open, or that holds a file which they can read.
 [[nodiscard]] std::optional<KeyFile> collector_key(const std::string& path);
 
 }  // namespace shardscope::instrumentation

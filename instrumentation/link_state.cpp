@@ -33,7 +33,7 @@ bool LinkState::update() {
     up_ = kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
     cut = cut || kind == ZMQ_EVENT_DISCONNECTED;
   }
-  // The socket learns of the end of the old connection by the same way as a sender would, but looks at once.
+  // Lets the socket process the end of the old connection at once, as sending would.
   if (cut) (void)socket_->get(zmq::sockopt::events);
   return cut;
 }

@@ -33,7 +33,7 @@ constexpr const char* kLock = "/lock";
 constexpr const char* kUnfinished = "new-";
 constexpr std::int64_t kLookEvery_ns = 200'000'000;
 constexpr std::int64_t kUnfinishedFor_s = 3600;
-/// For a collector that has freed the port and not yet its folder.
+/// Grace period for a collector that has closed its port but not yet removed its folder.
 constexpr std::chrono::milliseconds kLeaving{3000};
 
 std::string variable(const char* name) {
@@ -56,7 +56,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// A folder that this user alone can have made what it is.
+/// Whether only this user can have created and modified the folder.
 bool is_private(const std::string& path) {
   struct stat info {};
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
@@ -68,8 +68,8 @@ struct Root {
   bool runtime = false;  ///< the parent is made by the system, and private
 };
 
-/// Where folders may be, the best place first. The environment is read once, by the thread that sets up: a
-/// program that is observed may change it later, while other threads look here.
+/// Candidate folders, the preferred first. The environment is read once, by the thread that sets up: the
+/// observed program may change it later, while other threads read it here.
 const std::vector<Root>& roots() {
   static const std::vector<Root> known = [] {
     std::vector<Root> all;
@@ -87,11 +87,11 @@ const std::vector<Root>& roots() {
   return known;
 }
 
-/// The first root that can be had; makes it. Throws std::runtime_error.
+/// Creates the first usable root and returns its path. Throws std::runtime_error.
 std::string make_root() {
   std::string why;
   for (const Root& root : roots()) {
-    if (root.runtime && !is_private(root.parent)) continue;  // it should be; who else's it is, is not known
+    if (root.runtime && !is_private(root.parent)) continue;  // should be private; its owner is unknown
     std::error_code error;
     if (!root.runtime) fs::create_directories(root.parent, error);
     if (mkdir(root.folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -113,7 +113,7 @@ struct Place {
   std::string boot, network;
 };
 
-/// Equal in processes that share the loopback: same boot, same network namespace.
+/// Equal in processes that share the loopback interface: same boot, same network namespace.
 const Place& place() {
   static const Place found = [] {
     Place p{"0", "0"};
@@ -129,7 +129,7 @@ const Place& place() {
 
 std::string host_of(const std::string& endpoint) { return endpoint.substr(6, endpoint.rfind(':') - 6); }
 
-/// What a folder is called, of an endpoint that has one.
+/// Name of the folder of an endpoint on the loopback.
 std::string folder_name(const std::string& endpoint) {
   const std::string host = host_of(endpoint);
   const bool usual = host.rfind("127.", 0) != 0 || host == "127.0.0.1";
@@ -137,7 +137,7 @@ std::string folder_name(const std::string& endpoint) {
          "-" + place().network;
 }
 
-/// Where what listens at `endpoint` is reached from this machine.
+/// Address at which this machine reaches the listener at `endpoint`.
 std::string reached_at(const std::string& endpoint) {
   if (is_local(endpoint)) return endpoint;
   const std::string host = host_of(endpoint);
@@ -145,7 +145,7 @@ std::string reached_at(const std::string& endpoint) {
          endpoint.substr(endpoint.rfind(':'));
 }
 
-/// Whose the lock is, for others to read.
+/// Writes who holds the lock, for other processes.
 void write_holder(int lock, const std::string& path, const std::string& endpoint) {
   const std::string holder = "host " + host_name() + "\npid " + std::to_string(getpid()) + "\nendpoint " +
                              reached_at(endpoint) + "\n";
@@ -154,14 +154,14 @@ void write_holder(int lock, const std::string& path, const std::string& endpoint
     throw std::runtime_error(path + kLock + ": cannot be written: " + std::strerror(errno));
 }
 
-/// A descriptor that holds `folder`'s lock, or -1.
+/// Returns a descriptor that holds `folder`'s lock, or -1.
 int hold(const std::string& folder, bool make) {
   const std::string path = folder + kLock;
   const int fd = open(path.c_str(), (make ? O_RDWR | O_CREAT : O_RDWR) | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return -1;
   struct stat held {
   }, there{};
-  // Another process that cleans up may have removed it between the two calls.
+  // Another process that cleans up may have removed the file between the two calls.
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 && lstat(path.c_str(), &there) == 0 &&
       held.st_ino == there.st_ino)
     return fd;
@@ -171,7 +171,7 @@ int hold(const std::string& folder, bool make) {
 
 void remove_folder(const std::string& folder) {
   std::error_code ignored;
-  // Under another name first: no process finds half a folder.
+  // Renamed first, so that no process finds a partially removed folder.
   const std::string away =
       fs::path(folder).parent_path().string() + "/" + kUnfinished + std::to_string(random_id());
   fs::rename(folder, away, ignored);
@@ -186,13 +186,13 @@ std::string line_of(const std::string& path, const std::string& name) {
   return "";
 }
 
-/// What collectors that are gone have left in `root`. Of other machines, which may share it, nothing.
+/// Removes folders of dead collectors in `root`, except those of other machines, which may share it.
 void clean(const std::string& root) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root, error)) {
     const std::string path = entry.path().string(), name = entry.path().filename().string();
     if (name.starts_with(kUnfinished)) {
-      // One being made, for some milliseconds, is not held yet; an old one is of a process that was killed.
+      // A new folder is not locked for some milliseconds; an old unlocked one is of a killed process.
       struct stat info {};
       if (lstat(path.c_str(), &info) == 0 && time(nullptr) - info.st_mtim.tv_sec > kUnfinishedFor_s)
         fs::remove_all(path, error);
@@ -241,8 +241,8 @@ std::vector<LocalCollector> local_collectors() {
       const std::string name = entry.path().filename().string();
       if (!name.starts_with("tcp-") || !name.ends_with(suffix) || !is_private(entry.path().string()))
         continue;
-      // The lock itself is not tried: for as long as that takes a collector that starts could not have it. So
-      // where one was killed, a later process of this user that got its pid is taken for it.
+      // The lock is not tried: a collector that starts meanwhile could not acquire it. So if a collector was
+      // killed, a later process of this user with the same pid is mistaken for it.
       const std::string lock = entry.path().string() + kLock;
       const std::int64_t pid = std::atoll(line_of(lock, "pid").c_str());
       std::string endpoint = line_of(lock, "endpoint");
@@ -289,7 +289,7 @@ void LocalKeys::State::make_keys() {
   }
 }
 
-/// Ranks that outlived the collector which left them go on with the keys that they have.
+/// Takes over a dead collector's keys, so that its surviving ranks can keep using theirs.
 bool LocalKeys::State::take_over(const std::string& endpoint) {
   const std::string path = found_folder(endpoint);
   if (path.empty() || access((path + kCollector).c_str(), R_OK) != 0) return false;
@@ -299,7 +299,7 @@ bool LocalKeys::State::take_over(const std::string& endpoint) {
     collector = collector_key(path);
     folder = path;
     return true;
-  } catch (const std::runtime_error&) {  // cut off on its way: made anew
+  } catch (const std::runtime_error&) {  // truncated: made anew
     close(std::exchange(lock, -1));
     collector.reset();
     return false;
@@ -341,7 +341,7 @@ void LocalKeys::leave_at(const std::string& endpoint) {
   for (const Root& each : roots()) {
     if (is_private(each.folder)) clean(each.folder);
   }
-  if (s.lock >= 0) return write_holder(s.lock, s.folder, endpoint);  // taken over, where it lies
+  if (s.lock >= 0) return write_holder(s.lock, s.folder, endpoint);  // taken over in its folder
   const std::string draft = root + "/" + kUnfinished + std::to_string(random_id());
   if (mkdir(draft.c_str(), 0700) != 0)
     throw std::runtime_error(draft + ": cannot be made: " + std::strerror(errno) +
@@ -351,7 +351,7 @@ void LocalKeys::leave_at(const std::string& endpoint) {
     if (s.lock < 0) throw std::runtime_error(draft + kLock + ": cannot be held: " + std::strerror(errno));
     write_holder(s.lock, draft, endpoint);
     s.write_to(draft);
-    // The port is this process's, so whatever lies there is of one that is gone, or about to go.
+    // This process owns the port, so the owner of this folder is dead or about to exit.
     const std::string wanted = root + "/" + folder_name(endpoint);
     const auto end = std::chrono::steady_clock::now() + kLeaving;
     for (std::string left = found_folder(endpoint); !left.empty(); left = found_folder(endpoint)) {

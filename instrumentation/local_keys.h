@@ -1,23 +1,23 @@
 // [Note: keys on one machine]
-// Ports of the loopback are open to every process of the machine, and to web pages through the browser. So a
-// collector that listens there without `--keys` makes keys at its start and leaves them where only processes
-// of its user can read them; those find them by the endpoint alone. One folder per endpoint,
+// Every process of the machine can reach loopback ports, and so can web pages through the browser. A
+// collector that listens there without `--keys` therefore makes keys at its start and stores them where only
+// processes of its user can read them; those find them by the endpoint alone. One folder per endpoint,
 //
 //   <root>/tcp-5711-<boot>-<network namespace>/    mode 0700
-//     publish.key view.key control.key             what the holder may do (keys.h)
-//     collector.key                                its own, so that a collector which follows one that was
-//                                                  killed can go on with the same
-//     insecure                                     instead of keys: with `--insecure` none are wanted
-//     lock                                         held by the collector while it lives; names its host,
-//                                                  its process and its endpoint
+//     publish.key view.key control.key             one key file per right (keys.h)
+//     collector.key                                its own, so that the successor of a killed collector
+//                                                  can continue with the same keys
+//     insecure                                     instead of keys: `--insecure`, no keys required
+//     lock                                         held by the running collector; contains its host,
+//                                                  pid and endpoint
 //
 // under the first of $XDG_RUNTIME_DIR/shardscope, $XDG_STATE_HOME/shardscope (~/.local/state/shardscope) and
-// /tmp/shardscope-<uid> that can be had with mode 0700. Who looks for keys looks in all of them: programs of
-// one user do not always have the same environment. Folders that no process holds are removed when the next
-// collector starts.
+// /tmp/shardscope-<uid> that can be created with mode 0700. Readers search all of them: programs of one user
+// do not always have the same environment. Folders without a lock holder are removed when the next collector
+// starts.
 //
-// A rank, a viewer or a node's collector connects to an endpoint of the loopback as the folder says and not
-// at all while there is none, so that no other program on that port is taken for the collector.
+// A rank, a viewer or a node's collector connects to a loopback endpoint with the keys of its folder, and
+// does not connect without the folder, so that no other program on that port is mistaken for the collector.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,20 @@
 
 namespace shardscope::instrumentation {
 
-/// The collector's side.
+/// The collector's keys on this machine.
 class LocalKeys {
  public:
   enum class Wanted : std::uint8_t { keys, nothing };  ///< nothing: every peer is accepted
-  /// Makes the keys, or takes over those that a killed collector left for `endpoint`.
+  /// Makes keys, or takes over those that a killed collector left for `endpoint`.
   LocalKeys(const std::string& endpoint, Wanted wanted);
   ~LocalKeys();  ///< removes the folder
   LocalKeys(const LocalKeys&) = delete;
   LocalKeys& operator=(const LocalKeys&) = delete;
 
-  /// None where nothing is wanted.
+  /// nullopt if no keys are required.
   [[nodiscard]] const std::optional<KeyFile>& key() const noexcept;
-  /// Leaves them for others to find. `endpoint`: with the real port, on which this process listens already.
-  /// Throws std::runtime_error if no folder can be had: which, why, what to do.
+  /// Publishes the keys in the endpoint's folder. `endpoint`: with the actual port, on which this process
+  /// must already listen. Throws std::runtime_error if no folder can be made: which, why, what to do.
   void leave_at(const std::string& endpoint);
   /// Empty before leave_at().
   [[nodiscard]] const std::string& folder() const noexcept;
@@ -53,12 +53,12 @@ class LocalKeys {
   std::unique_ptr<State> state_;
 };
 
-/// Removes what says how an endpoint is reached that a killed collector left: for one that has keys of its
+/// Removes the folder that a killed collector left for an endpoint: for a collector that has keys of its
 /// own.
 void forget_local_keys(const std::string& endpoint);
 
-/// The folder in which a collector of this user has left keys, or the word that it wants none, for
-/// `endpoint`. Empty: there is none. A folder that others could have made or changed is none.
+/// The folder in which a collector of this user has published keys (or that none are required) for
+/// `endpoint`. Empty: there is none. Ignores folders that other users could have created or modified.
 [[nodiscard]] std::string local_key_folder(const std::string& endpoint);
 
 /// A collector of this user that listens on the loopback.
@@ -66,32 +66,32 @@ struct LocalCollector {
   std::string endpoint;  ///< as Credentials takes it
   std::int64_t pid = 0;  ///< of the process that it is in
 };
-/// Those that live, by endpoint. One that is in another namespace of processes is not found. One that was
-/// killed is found as long as another process has its pid and its folder lies there.
+/// Running collectors, by endpoint. Does not find collectors in another pid namespace. A killed one is listed
+/// as long as another process has its pid and its folder exists.
 [[nodiscard]] std::vector<LocalCollector> local_collectors();
 
-/// True for an endpoint whose keys are found by themselves: tcp on the loopback.
+/// True for endpoints whose keys are found automatically: tcp on the loopback.
 [[nodiscard]] bool has_local_keys(const std::string& endpoint);
-/// True if what listens there can also be reached over the loopback.
+/// True if the listener at `endpoint` can also be reached over the loopback.
 [[nodiscard]] bool listens_on_loopback(const std::string& endpoint);
 
-/// The key to give where one could be given, to connect without any, to any listener.
+/// Value of a key option: connect without a key, to any listener.
 inline constexpr const char* kNoKey = "none";
 
-/// How a rank, a viewer or a node's collector gets in at `endpoint`: by a key file that was named, else, on
-/// the loopback, as the endpoint's folder says at the time. Used by one thread.
+/// Chooses the key with which a rank, a viewer or a node's collector connects to `endpoint`: a named key
+/// file, else, on the loopback, the one in the endpoint's folder. Not thread-safe.
 class Credentials {
  public:
-  /// `key_file`: empty for the file that SHARDSCOPE_KEY names, if it names any. Of `roles` the first one that
-  /// a folder has is used. Throws std::runtime_error for a named file that is not whole or not for any of
-  /// them.
+  /// `key_file`: empty for the file that SHARDSCOPE_KEY names, if set. From a folder the first of `roles`
+  /// that it has is used. Throws std::runtime_error for a named file that is incomplete or of none of these
+  /// roles.
   Credentials(std::string endpoint, const std::string& key_file, std::vector<KeyRole> roles);
 
   /// False: there is no collector to connect to now.
   [[nodiscard]] bool known() const noexcept { return known_; }
-  /// None: without one.
+  /// nullopt: connect without a key.
   [[nodiscard]] const std::optional<KeyFile>& key() const noexcept { return key_; }
-  /// Looks again, several times a second at most. True if the sockets are to be made anew.
+  /// Checks again, at most several times a second. True if the sockets must be recreated.
   [[nodiscard]] bool changed(std::int64_t now_ns);
   /// Why there is no connection, and what to do; empty if there is one.
   [[nodiscard]] std::string what_is_missing() const;

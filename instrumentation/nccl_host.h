@@ -1,6 +1,6 @@
-// How a program with an event path of its own (zero_train) lets the NCCL profiler plugin, which NCCL loads
-// into the same process, use it: the plugin looks for the symbol below. So the plugin's events come from the
-// same rank as the program's, and each NCCL call is joined with the collective that made it.
+// Lets the NCCL profiler plugin, which NCCL loads into the process, emit through a program's own event path
+// (zero_train): the plugin looks up the symbol below. Its events then belong to the program's rank, and each
+// NCCL call is joined with the collective that issued it.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace shardscope::instrumentation {
 
-/// Grows at its end only. Every function may be called from any thread and does not throw.
+/// Only extended at its end. Every function may be called from any thread and does not throw.
 struct NcclHost {
   std::uint32_t bytes = sizeof(NcclHost);
-  /// As enabled(); false as well while nothing is emitted.
+  /// As enabled(); also false while emission is off.
   bool (*enabled)(Detail detail) = nullptr;
   void (*emit_at)(std::int64_t monotonic_ns, const Event& event) = nullptr;
-  /// Sequence of the collective that the calling thread is handing to NCCL; kNoId outside of one.
+  /// Sequence of the collective that the calling thread is passing to NCCL; kNoId outside of one.
   std::uint32_t (*current_collective)() = nullptr;
 };
 using NcclHostFunction = const NcclHost* (*)();
 inline constexpr char kNcclHostSymbol[] = "shardscope_nccl_host";
 
-/// While it lives, NCCL calls of this thread belong to collective `sequence`. They do not nest.
+/// While it exists, NCCL calls of this thread belong to collective `sequence`. Must not be nested.
 class NcclCalls {
  public:
   explicit NcclCalls(std::uint32_t sequence) noexcept;

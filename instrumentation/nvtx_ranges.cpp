@@ -16,10 +16,10 @@ constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kPhases = kValueCount<Phase>, kPasses = kValueCount<Pass>,
                       kOperations = kValueCount<CollectiveOp>;
 
-std::mutex g_mutex;                // of g_paths, until the domain is made
+std::mutex g_mutex;                // guards g_paths until the domain exists
 std::vector<std::string> g_paths;  // of modules
 
-/// Everything registered with the tool, once. NVTX loads the tool at the first call; without one it answers
+/// Strings registered with the tool, once. NVTX loads the tool at the first call; without a tool it returns
 /// null.
 struct Domain {
   nvtxDomainHandle_t handle = nullptr;
@@ -74,13 +74,13 @@ struct Range {
   std::uint32_t a = 0;
   friend bool operator==(const Range&, const Range&) = default;
 };
-/// Ranges of this thread that are open. Deeper ones than there is room for are not shown.
+/// Open ranges of this thread. Ranges beyond its capacity are not shown.
 struct Stack {
   std::array<Range, kDeepest> ranges;
   std::size_t depth = 0;
 };
-/// Null without memory. In the heap: what a library keeps for each thread must fit into the little room that
-/// the loader has left when the library is opened later than the program (`import`, `dlopen`).
+/// Null if memory is short. On the heap: a library's thread-locals must fit into the small static TLS space
+/// that the loader has left when the library is opened after the program started (`import`, `dlopen`).
 Stack* stack() noexcept {
   thread_local const std::unique_ptr<Stack> made(new (std::nothrow) Stack);
   return made.get();

@@ -1,7 +1,7 @@
-// NVTX ranges of what the host does and issues, in a domain of our own ("shardscope"), so that Nsight Systems
-// and other NVTX tools show the names that Shardscope shows, and those of DeepSpeed's functions. They are
-// host time: when the work of a phase, module or collective was issued, not when the device did it. NVTX is
-// headers only: a build that finds them has ranges on the CPU as well.
+// NVTX ranges of the host's work, in a domain of our own ("shardscope"), so that Nsight Systems and other
+// NVTX tools show the names that Shardscope and DeepSpeed use. They are host time: when the work of a phase,
+// module or collective was issued, not when the device executed it. NVTX is header-only: a build that finds
+// it has ranges on the CPU as well.
 #pragma once
 
 #include <array>
@@ -13,17 +13,17 @@
 
 namespace shardscope::instrumentation::nvtx {
 
-/// Names of modules, by id. Once, before the first event; not needed without a tool.
+/// Names of modules, by id. Call once, before the first event; not needed without a tool.
 void name_modules(std::vector<std::string> paths);
 
-/// Opens or closes the calling thread's range of a phase, module or collective; other events are not NVTX's.
-/// A branch where no tool is attached, and nothing at all in a build without NVTX. Ranges nest as a thread's
-/// calls do: a begin within is closed with what it lies in, an end without its begin is ignored. Does not
+/// Opens or closes the calling thread's range of a phase, module or collective; other events have no range.
+/// Costs a branch where no tool is attached, and nothing in a build without NVTX. Ranges nest as a thread's
+/// calls do: closing a range closes unfinished inner ones, and an end without its begin is ignored. Does not
 /// throw.
 void note(const Event& event) noexcept;
 
-/// Functions of DeepSpeed that it marks with ranges of their names (instrument_w_nvtx), as far as the runtime
-/// does what they do.
+/// Functions that DeepSpeed marks with NVTX ranges of their names (instrument_w_nvtx), where the runtime has
+/// an equivalent.
 enum class Function : std::uint8_t {
   forward,
   backward,
@@ -57,7 +57,7 @@ inline constexpr std::array kFunctionNames{"forward",
                                            "__add_grad_to_ipg_bucket",
                                            "__reduce_and_partition_ipg_grads"};
 
-/// The calling thread's range of a function while this lives; whatever was left open in it is closed with it.
+/// The calling thread's range of a function while this object exists; closes unfinished inner ranges.
 class FunctionRange {
  public:
   explicit FunctionRange(Function function) noexcept;

@@ -1,4 +1,4 @@
-// What param_status says beside the status itself.
+// Contents of param_status besides the status itself.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ enum class ParamStatus : std::uint8_t;
 
 namespace shardscope::instrumentation {
 
-/// Beside the status: this rank also holds its part of a secondary copy of the parameter (hpZ, ZeRO++ section
-/// 3.2), from which the gathers of the backward read.
+/// Flag: this rank also holds its shard of a secondary copy of the parameter (hpZ, ZeRO++ section 3.2), which
+/// the gathers of the backward read.
 inline constexpr std::uint8_t kSecondaryHeld = 8;
 
-/// plan::ParamStatus. Of a StatusCode or of store::ParamState::status.
+/// The plan::ParamStatus of a status code or of store::ParamState::status.
 [[nodiscard]] constexpr std::uint8_t status_of(std::uint8_t code) noexcept { return code & 7U; }
 [[nodiscard]] constexpr bool secondary_held(std::uint8_t code) noexcept {
   return (code & kSecondaryHeld) != 0;
 }
 
-/// A parameter's status, and whether this rank holds its part of a secondary copy beside it.
+/// A parameter's status, and whether this rank also holds its shard of a secondary copy.
 struct HeldStatus {
   std::uint8_t bits = 0;
   constexpr HeldStatus() = default;

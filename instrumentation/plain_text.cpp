@@ -6,20 +6,20 @@
 namespace shardscope::instrumentation {
 namespace {
 
-/// What becomes of a line break: written as \n, followed by two spaces (so that no line of a message looks
-/// like one of the program's own), or kept.
+/// Treatment of a line break: written as \n, followed by two spaces (so that no line of a message looks like
+/// output of the program itself), or kept.
 enum class Breaks : std::uint8_t { shown, indented, kept };
 
-/// One code point of UTF-8, or one byte that begins none (`valid` false).
+/// One code point of UTF-8, or one byte that starts none (`valid` false).
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 1;
   bool valid = false;
 };
 
-/// The first of `text`, which is not empty. Refused, as RFC 3629 demands: lead bytes 0x80 to 0xC1 and above
-/// 0xF4, more bytes than the code point needs (an overlong form could hide a control character), surrogates,
-/// and what lies beyond U+10FFFF.
+/// The first character of `text`, which must not be empty. Invalid, as RFC 3629 demands: lead bytes 0x80 to
+/// 0xC1 and above 0xF4, overlong forms (which could hide a control character), surrogates, and code points
+/// beyond U+10FFFF.
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -37,14 +37,14 @@ Character first_of(std::string_view text) {
   return {code, bytes, true};
 }
 
-/// A terminal or browser does something else than to draw it: controls of C0 and C1, marks and overrides of
-/// direction (which make text read as another), separators of lines and paragraphs, the byte order mark.
+/// Characters that a terminal or browser interprets instead of drawing: controls of C0 and C1, directional
+/// marks and overrides (which disguise text), separators of lines and paragraphs, the byte order mark.
 bool acts(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200E && code <= 0x200F) ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
 }
 
-/// As C and JSON write it, so that a reader sees what was there: "\n", "\x1b", "\u202e".
+/// Escaped as in C and JSON, so that a reader sees the original: "\n", "\x1b", "\u202e".
 std::string named(const Character& character) {
   if (character.valid && character.code == '\n') return "\\n";
   if (character.valid && character.code == '\r') return "\\r";
@@ -74,7 +74,7 @@ std::string plain(std::string_view text, Breaks breaks) {
   return out;
 }
 
-/// As JSON writes it: "\u1234".
+/// Escaped as in JSON: "\u1234".
 void append_escape(std::string& out, std::uint16_t unit) {
   constexpr char kHex[] = "0123456789abcdef";
   out += "\\u";

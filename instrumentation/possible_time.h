@@ -1,4 +1,4 @@
-// Which times there can be, of those that others say.
+// Range check of timestamps from outside.
 #pragma once
 
 #include <cstdint>

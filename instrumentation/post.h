@@ -1,4 +1,4 @@
-// Text from inside this library to the publisher of the process (none: it is dropped).
+// Messages from inside this library to the publisher of the process (without one they are dropped).
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator(tasks_, error)) {
     std::int64_t ran_ns = 0, waited_ns = 0;
-    if (!(std::ifstream(task.path() / "schedstat") >> ran_ns >> waited_ns)) continue;  // it has ended
+    if (!(std::ifstream(task.path() / "schedstat") >> ran_ns >> waited_ns)) continue;  // the thread has ended
     counted = true;
     const auto [it, added] = threads_.try_emplace(task.path().filename().string());
     Thread& thread = it->second;
@@ -27,7 +27,7 @@ std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
       std::getline(std::ifstream(task.path() / "comm"), name);
       thread.publishes = is_publishing_thread(name);
     }
-    // A thread that is new has waited since it began.
+    // A new thread's wait counts from its start.
     if (!thread.publishes) sample.waited_ns += std::max<std::int64_t>(waited_ns - thread.waited_ns, 0);
     thread.waited_ns = waited_ns;
     thread.seen = true;

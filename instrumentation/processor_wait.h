@@ -1,5 +1,5 @@
-// How long the threads of this process could have run and had no processor: what other processes on the host
-// take from a rank. Read from /proc by the publishing thread, so that those that train pay nothing for it.
+// How long the threads of this process were runnable without a processor: CPU time that other processes on
+// the host take from a rank. The publishing thread reads it from /proc, so that training threads pay nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shardscope::instrumentation {
 
 class ProcessorWait {
  public:
-  /// `tasks`: the folder with a folder for each thread.
+  /// `tasks`: the folder with one subfolder per thread.
   explicit ProcessorWait(std::string tasks = "/proc/self/task") : tasks_(std::move(tasks)) {}
 
   struct Sample {
@@ -20,8 +20,8 @@ class ProcessorWait {
     std::uint32_t switches = 0;  ///< a thread lost its processor to another; of the whole process
     std::int64_t over_ns = 0;    ///< since the call before
   };
-  /// Since the call before; nullopt of the first, and where the kernel does not say it. A thread that has
-  /// ended since is not counted. Costs some 10 us a thread: not after every step.
+  /// Since the previous call; nullopt at the first call, and where the kernel does not report it. A thread
+  /// that has ended since is not counted. Costs about 10 us per thread: not after every step.
   [[nodiscard]] std::optional<Sample> take(std::int64_t now_ns);
 
  private:

@@ -28,13 +28,13 @@ namespace shardscope::instrumentation {
 
 namespace {
 constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
-/// When to warn that no collector answers; longer than any collector takes to.
+/// When to warn that no collector replies; longer than any collector needs.
 constexpr std::int64_t kNoCollectorAfterNs = 5'000'000'000;
-/// How long the collector's last word on how often to look holds; it comes with every ping, once a second.
+/// How long the collector's latest pause setting is valid; it comes with every ping, once a second.
 constexpr std::int64_t kLookWordNs = 3'000'000'000;
-/// How often the kernel is asked how long threads waited for a processor.
+/// Interval between reads of the threads' processor waits.
 constexpr std::int64_t kProcessorWaitEveryNs = 1'000'000'000;
-/// How long finish() with an error waits for the collector to confirm, since the process is about to die.
+/// How long finish() with an error waits for the collector to confirm, since the process is about to exit.
 constexpr std::chrono::milliseconds kFinishWait{1000};
 
 std::mutex g_publisher_mutex;
@@ -103,7 +103,7 @@ struct Publisher::State {
     wake.notify_one();
   }};
 
-  /// One round; returns how full the fullest ring was.
+  /// Drains once; returns how full the fullest ring was, in percent.
   std::size_t drain_rings(std::int64_t hold_back_ns) {
     const std::int64_t now = monotonic_now_ns();
     clock.update();
@@ -114,7 +114,7 @@ struct Publisher::State {
     add_changes(info.run_begins);
     merge.add(drained, info.run_begins, clock);
     if (info.drops.events != 0) add_drops(info.drops, now);
-    // The time of those is not known.
+    // The times of these are unknown.
     if (info.without_ring != 0) add_drops({info.without_ring, last_drain_ns, now}, now);
     hand_over(merge.take(now - hold_back_ns, link->buffer()), now - hold_back_ns, now);
     last_drain_ns = now;
@@ -130,8 +130,8 @@ struct Publisher::State {
         more);
   }
 
-  /// Events up to `until_ns`; what was dropped goes with those up to its end, and says when it was and no
-  /// more: what a rank did between two drops is known.
+  /// Passes on events up to `until_ns`, together with the drops up to the end of theirs. A batch with drops
+  /// covers only the interval of the drops: what a rank did between two drops is recorded.
   void hand_over(std::vector<Event> taken, std::int64_t until_ns, std::int64_t now) {
     std::size_t handed = 0;
     for (; handed < drops.size() && drops[handed].last_ns <= until_ns; ++handed) {
@@ -151,8 +151,8 @@ struct Publisher::State {
     link->push(std::move(taken), 0, last_drain_ns, now, clock.error_ns());
   }
 
-  /// Sent before anything that is emitted because of it, and not through a ring: the thread that changes the
-  /// level has none.
+  /// Queued before any event that the change enables, and not through a ring: the calling thread has
+  /// none.
   void change_detail(Detail detail) {
     const int before = g_detail.load(std::memory_order_relaxed);
     if (before == static_cast<int>(detail)) return;
@@ -167,7 +167,7 @@ struct Publisher::State {
     g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
   }
 
-  /// Where a step ends: what starting takes is none of its figures, and a run that stands still must look so.
+  /// Only at the end of a step: start-up is not part of any figure, and a hung run must emit nothing.
   void add_processor_wait(std::vector<std::size_t>& run_begins, std::int64_t now) {
     if (processor_wait_ns != 0 && now - processor_wait_ns < kProcessorWaitEveryNs) return;
     if (std::ranges::none_of(drained, is_step_end)) return;
@@ -183,7 +183,7 @@ struct Publisher::State {
     drained.push_back(event);
   }
 
-  /// Behind what the rings gave, so that no event that a change let through goes before it.
+  /// After the drained events, so that no event enabled by a change is sent before it.
   void add_changes(std::vector<std::size_t>& run_begins) {
     const std::lock_guard lock(mutex);
     if (changes.empty()) return;
@@ -192,14 +192,14 @@ struct Publisher::State {
     changes.clear();
   }
 
-  /// What there is to say at the end, the cost of saying everything before it included.
+  /// Messages at the end of the run, including the cost of sending everything before them.
   void post_end(const wire::Finish& last) {
     const EmissionCost cost{events, event_ns, monotonic_now_ns() - began_ns, publishing_cpu_ns()};
     link->post(wire::Body(wire::Text{monotonic_now_ns(), Severity::info, emission_cost_text(cost)}));
     link->post(wire::Body(last));
   }
 
-  /// Warns once, on the program's error output, that no collector receives its events. Nothing else shows it.
+  /// Warns once, on the program's standard error, that no collector receives its events.
   void warn_if_no_collector(bool at_the_end) {
     collector_seen = collector_seen || link->collector_alive();
     if (const std::string why = link->refusal(); !collector_seen && !warned && !why.empty()) {
@@ -229,7 +229,7 @@ struct Publisher::State {
                              : (std::to_string(unsent) + " events were not confirmed").c_str());
   }
 
-  /// The longest pause that will do; `mutex` is held.
+  /// The longest allowed pause; `mutex` must be held.
   [[nodiscard]] std::chrono::milliseconds longest_pause() const {
     const bool rarely = !watched && monotonic_now_ns() - unwatched_ns < kLookWordNs;
     return rarely ? std::max(look_pause, DrainPace::kLongest) : DrainPace::kLongest;
@@ -241,7 +241,7 @@ struct Publisher::State {
     watched = milliseconds == 0;
     look_pause = std::chrono::milliseconds(milliseconds);
     unwatched_ns = monotonic_now_ns();
-    // A viewer has connected: what there is is sent now, not at the end of a long pause.
+    // A viewer has connected: events are sent now, not at the end of a long pause.
     woken = woken || (watched && !before);
     if (woken) wake.notify_one();
   }
@@ -254,8 +254,8 @@ struct Publisher::State {
     while (!stop) {
       if (pause.count() > 0 && !finishing && !gate_moved && !woken) wake.wait_for(lock, pause);
       woken = false;
-      // A viewer steps through the run: what it did up to the gate shows at once, the newest of it (see
-      // [Note: holding back]) in the looks that follow quickly.
+      // A viewer steps through the run: events up to the gate are sent at once, the newest of them (see
+      // [Note: holding back]) by the drains that follow soon.
       if (std::exchange(gate_moved, false)) pace.restart();
       const bool end_of_run = finishing;
       const wire::Finish last = finish;
@@ -271,7 +271,7 @@ struct Publisher::State {
       warn_if_no_collector(false);
       lock.lock();
     }
-    // finish() and the destructor may come in one go: the loop has then not seen the first.
+    // finish() and the destructor may both run before this loop sees either.
     const bool end_of_run = std::exchange(finishing, false);
     lock.unlock();
     drain_rings(-kHoldBackNs);
@@ -290,7 +290,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables)
   State& s = *state_;
   RingRegistry::instance().set_capacity(options.ring_events);
   s.dropped_before = options.kept ? options.kept->dropped : RingRegistry::instance().dropped();
-  // What was dropped of a kept beginning is missing in this run.
+  // Drops since shardscope_keep() are missing in this run.
   if (!options.kept) RingRegistry::instance().forget_drops();
   if (options.endpoint.empty()) {  // no collector: emission stays off
     g_detail.store(-1, std::memory_order_relaxed);

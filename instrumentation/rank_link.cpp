@@ -23,9 +23,9 @@ namespace shardscope::instrumentation {
 
 namespace {
 constexpr std::size_t kPostedLimit = 4096;
-/// Storage of sent batches that is kept: what one look and the batches cut from it need.
+/// Storage of sent batches kept for reuse: enough for one drain and the batches cut from it.
 constexpr std::size_t kSpares = 3, kLargestSpare = 4 * kBatchEvents;
-/// How long to wait at the end for a collector that never answered.
+/// How long to wait at the end for a collector that never replied.
 constexpr double kUnknownCollectorWait = 1.0;
 
 std::int64_t realtime_ns() noexcept {
@@ -36,7 +36,7 @@ std::int64_t realtime_ns() noexcept {
 
 void free_frame(void*, void* hint) { delete static_cast<wire::Frame*>(hint); }
 
-/// Hands the encoded bytes to ZeroMQ without another copy.
+/// Passes the encoded bytes to ZeroMQ without another copy.
 zmq::message_t to_message(wire::Frame frame) {
   auto owned = std::make_unique<wire::Frame>(std::move(frame));
   zmq::message_t message(const_cast<std::uint8_t*>(owned->data()), owned->size(), free_frame, owned.get());
@@ -50,8 +50,8 @@ struct LinkContext::State {
 };
 
 LinkContext::LinkContext(std::size_t links) : state_(std::make_unique<State>()) {
-  // A publishing and a control socket each, and two that follow the first one's connection. Twice, because
-  // another key takes new ones while the old are still being closed, which ZeroMQ does later.
+  // A publishing and a control socket each, and two that monitor the first one's connection. Twice, because
+  // after a change of keys new ones are opened while ZeroMQ is still closing the old.
   state_->context.set(zmq::ctxopt::max_sockets, static_cast<int>(8 * links + 64));
 }
 LinkContext::~LinkContext() = default;
@@ -143,14 +143,14 @@ void RankLink::State::connect() {
   link.reset();
   socket = std::move(made);
   link.emplace(context(), *socket);
-  window.rewind();  // what the socket before this one had is gone with it
+  window.rewind();  // messages in the previous socket are lost with it
   if (credentials->known()) socket->connect(endpoints_of(options.endpoint).publish);
 }
 
 RankLink::~RankLink() {
   State& s = *state_;
   s.control.reset();
-  // What the socket has taken but not yet written to the kernel gets a moment, never more.
+  // Gives messages that the socket has not yet written to the kernel a bounded moment.
   s.link.reset();
   s.socket->set(zmq::sockopt::linger, s.finish_acknowledged.load() ? 0 : 200);
   s.socket->close();
@@ -220,9 +220,9 @@ void RankLink::State::take_posted() {
       more.reset();
       queue.push(wire::Body(wire::Tables{tables}));
     }
-    // A collector that takes nothing in asks again every second: the same tables must not pile up here.
+    // A collector that does not read asks again every second: do not queue the same tables repeatedly.
     if (resend.exchange(false) && !queue.has_tables()) {
-      // In the order in which a collector wants them: tables before everything, names, the end last.
+      // In the order that a collector needs: tables first, then names, the end last.
       for (const wire::Name& name : names) queue.push_front(wire::Body(name));
       queue.push_front(wire::Body(wire::Tables{tables}));
       if (finish && finish_queued) queue.push(wire::Body(*finish));
@@ -257,7 +257,7 @@ void RankLink::pump() {
     try {
       s.connect();
       s.other_key = false;
-    } catch (const zmq::error_t&) {  // no room for a further socket: again at the next call
+    } catch (const zmq::error_t&) {  // no file descriptor for a socket: retried at the next call
     }
     if (!s.link) return;
   }
@@ -266,7 +266,7 @@ void RankLink::pump() {
     if (s.link->update()) s.window.rewind();
     if (!s.link->up()) break;
     if (s.window.all_sent()) {
-      // A peer that takes events and never confirms any is not waited for: a reader without a control
+      // A peer that receives events but never confirms any is not waited for: a reader without a control
       // channel.
       if (s.window.full() && s.confirmed.load() == 0) s.window.confirm(s.header.sequence);
       if (s.queue.empty() || s.window.full()) break;

@@ -1,6 +1,6 @@
-// One rank's connection to its collector: the queue of what is unsent, what is not confirmed, the publishing
-// socket, the control channel. Publisher feeds it from the process's rings; the load generator plays many
-// ranks with many links.
+// One rank's connection to its collector: the queue of unsent messages, the window of unconfirmed ones, the
+// publishing socket, the control channel. Publisher fills it from the process's rings; the load generator
+// simulates many ranks with many links.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class LinkContext {
   std::unique_ptr<State> state_;
 };
 
-/// Events of one message: 160 KiB, large against its header, small where a thousand ranks queue a few each.
+/// Events of one message: 160 KiB, large compared to its header, small if a thousand ranks queue a few each.
 inline constexpr std::size_t kBatchEvents = 1U << 12;
 
 struct RankLinkOptions {
@@ -50,25 +50,25 @@ struct RankLinkOptions {
 
 class RankLink {
  public:
-  /// Connects in the background; never waits for the collector. Throws std::runtime_error for an endpoint
-  /// that cannot be one and for a key that is not whole.
+  /// Connects in the background; never waits for the collector. Throws std::runtime_error for an invalid
+  /// endpoint and for an incomplete key.
   RankLink(RankLinkOptions options, RunTables tables);
   ~RankLink();  ///< discards what is unsent; see drain()
   RankLink(const RankLink&) = delete;
   RankLink& operator=(const RankLink&) = delete;
 
   // The owner's thread.
-  /// Events in nanoseconds of the rank's monotonic clock, in order of time. `dropped`: lost among these or
-  /// before, between `begin_ns` and `end_ns`; where none are, that is the time they cover.
+  /// Events by timestamp, in ns of the rank's monotonic clock. `dropped`: events lost among or before these,
+  /// between `begin_ns` and `end_ns`; without drops, that is the interval that the events cover.
   void push(std::vector<Event> events, std::uint64_t dropped, std::int64_t begin_ns, std::int64_t end_ns,
             std::int64_t clock_error_ns);
-  /// For the next push(): no events, but the memory of some that were sent.
+  /// An empty vector for the next push(), with the memory of sent events.
   [[nodiscard]] std::vector<Event> buffer() noexcept;
-  /// Sends as much as the socket takes without waiting, and again what a connection that was cut took with it
+  /// Sends as much as the socket accepts without waiting, and resends messages lost with a cut connection
   /// ([Note: what is sent twice] in app/collector/rank_session.h).
   void pump();
-  /// pump() until all is handed over and, after a Finish, the collector has confirmed it; at most
-  /// `seconds`, and less when no collector answers. False: that was not enough.
+  /// Calls pump() until everything is sent and, after a Finish, the collector has confirmed it; for at most
+  /// `seconds`, and less if no collector replies. False: not everything was sent in time.
   [[nodiscard]] bool drain(double seconds);
   /// Events that no collector has confirmed.
   [[nodiscard]] std::uint64_t unsent_events() const noexcept;
@@ -77,10 +77,10 @@ class RankLink {
 
   // Any thread.
   void post(wire::Body body);  ///< Text, Name or Finish; bounded, the excess is counted and said
-  /// Instead of those that were there; sent with the next pump(), and to collectors that come later.
+  /// Replaces the tables; sent by the next pump(), and to collectors that connect later.
   void post_tables(RunTables tables);
   [[nodiscard]] bool finish_received() const noexcept;
-  /// Why the collector takes nothing from this process; empty: it has not said so.
+  /// Why the collector accepts nothing from this process; empty if it has not refused.
   [[nodiscard]] std::string refusal() const;
   [[nodiscard]] std::uint32_t rank() const noexcept;
   [[nodiscard]] bool collector_alive() const noexcept;

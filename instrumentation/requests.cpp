@@ -50,7 +50,7 @@ void Requests::ask(Request request) {
       try {
         const BlockSignals blocked;
         thread_ = std::thread([this] { run(); });
-      } catch (const std::system_error& error) {  // a limit on processes is no reason to end a training
+      } catch (const std::system_error& error) {  // a limit on processes must not end a training
         asked_ = false;
         failure = error.what();
       }

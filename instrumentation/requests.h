@@ -1,5 +1,5 @@
-// What viewers ask of a running rank, and who answers: a function of the program, on a thread of its own, so
-// that an answer that takes its time holds up neither clocks nor commands nor the training.
+// Viewers' requests to a running rank, answered by a function of the program on a separate thread, so that a
+// slow answer delays neither clocks nor commands nor the training.
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +18,10 @@ enum class Request : std::uint8_t {
   stacks  ///< where every thread is
 };
 
-/// How the text of an answer begins, for who looks for it among a run's messages.
+/// Prefix of an answer's text, to find it among a run's messages.
 [[nodiscard]] const char* answer_prefix(Request request) noexcept;
 
-/// The last line of an answer that a message has no room for.
+/// The last line of an answer that was truncated to the size of a message.
 [[nodiscard]] std::string cut_note(std::size_t bytes);
 
 class Requests {
@@ -32,13 +32,13 @@ class Requests {
   ~Requests() { stop(); }
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
-  /// For requests that come from now on, of whatever publisher this process has. None: the answer is that
-  /// there is none.
+  /// Answers requests from now on, for every publisher of this process. Empty: requests are answered with
+  /// "none".
   static void set_answer(Answer answer);
-  /// Never waits. While one is being answered the next waits, and a second of the same says no more: it is
-  /// dropped.
+  /// Never waits. While a request is being answered the next one waits; a further one replaces it, because it
+  /// would say the same.
   void ask(Request request);
-  /// Waits for the answer that is being made; nothing is answered any more.
+  /// Waits for the answer in progress; later requests are not answered.
   void stop();
 
  private:

@@ -34,7 +34,7 @@ Ring::~Ring() { munmap(array_, words_ * sizeof(std::uint64_t)); }
 void Ring::count_drop(const std::int64_t* at_ns) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const std::uint64_t dropped = dropped_.load(kRelaxed);
-  // All earlier drops are reported: a new stretch begins. The acquire pairs with the release at the end of
+  // All earlier drops are reported: a new interval begins. The acquire pairs with the release at the end of
   // take_drops(), so the consumer has read the old times before they are overwritten here. The consumer does
   // not read them again before `dropped_` grows.
   if (dropped == drops_reported_.load(std::memory_order_acquire)) {
@@ -47,7 +47,7 @@ void Ring::count_drop(const std::int64_t* at_ns) noexcept {
     if (drop_first_.load(kRelaxed) == 0) drop_first_.store(now, kRelaxed);
     drop_last_.store(now, kRelaxed);
   } else {
-    // Times brought from elsewhere come in any order: both ends are widened.
+    // Timestamps from elsewhere arrive in any order: both ends are widened.
     const bool none = drop_first_ns_.load(kRelaxed) == INT64_MAX;
     drop_first_ns_.store(none ? *at_ns : std::min(drop_first_ns_.load(kRelaxed), *at_ns), kRelaxed);
     drop_last_ns_.store(none ? *at_ns : std::max(drop_last_ns_.load(kRelaxed), *at_ns), kRelaxed);
@@ -67,8 +67,8 @@ Ring::Drops Ring::take_drops(const TickClock& clock) noexcept {
   if (out.events == 0) return out;
   if (const std::uint64_t first = drop_first_.load(std::memory_order_relaxed); first != 0) {
     const std::uint64_t last = drop_last_.load(std::memory_order_relaxed);
-    // What was dropped during the last call kept the first time of before it; it came after the last drop
-    // that the call reported.
+    // A drop during the last call kept that call's first time; it happened after the last drop which that
+    // call reported.
     out.first_ns = clock.to_ns(std::max(first, std::min(last_reported_, last)));
     out.last_ns = clock.to_ns(last);
     last_reported_ = last;
@@ -77,7 +77,7 @@ Ring::Drops Ring::take_drops(const TickClock& clock) noexcept {
     out.first_ns = std::min(out.first_ns, first);
     out.last_ns = std::max(out.last_ns, drop_last_ns_.load(std::memory_order_relaxed));
   }
-  // The count that was read above, not the present one: drops since then are the next call's.
+  // The count read above, not the current one: later drops are reported by the next call.
   drops_reported_.store(dropped, std::memory_order_release);
   return out;
 }
@@ -90,8 +90,8 @@ __attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_
   // words may be overwritten. An older value of tail is safe, since tail only grows: it leaves less room,
   // never more.
   const std::uint64_t tail = tail_.load(std::memory_order_acquire);
-  // Skipped words lie in one piece before the end: with them the record must fit in what the consumer has
-  // left.
+  // The skipped words are one block at the end: together with them the record must fit into the free
+  // space.
   const std::uint64_t rest = turn_ + words_ - head;
   const std::uint64_t skipped = rest < kLongest ? rest : 0;
   if (head + skipped + kLongest > tail + words_) {
@@ -99,7 +99,7 @@ __attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_
     return nullptr;
   }
   if (rest < kLongest) {
-    // At least one word is left, which is all that the mark takes. With no word left the consumer turns by
+    // The mark takes a single word. With no word left the consumer wraps by
     // itself.
     if (rest != 0) array_[head - turn_] = kSkip;
     head += rest;
@@ -110,8 +110,8 @@ __attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_
     // Published by itself, ahead of the record: the consumer may skip now, and push() loads head_ again.
     head_.store(head, std::memory_order_release);
   }
-  // The first position from which the longest record would reach into what is not drained, or over the end.
-  // Where ticks are not the counter's, every event comes here.
+  // The first position from which the longest record would overlap undrained records, or the end of the
+  // array. Without the tick counter every event comes here.
   // A record at p ends at p + kLongest; that must not pass tail + words_ (the oldest undrained word) nor
   // turn_ + words_ (the end of the array). Hence p < min(tail, turn_) + words_ - kLongest + 1. In between
   // push() looks neither at `tail_` nor at the consumer's cache line.
@@ -119,7 +119,7 @@ __attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_
   return array_ + (head - turn_);
 }
 
-/// Consumer. Records [tail, head) are copied out, then the whole stretch is given back by one store.
+/// Consumer. Copies the records [tail, head), then frees their space by one store.
 std::size_t Ring::drain(std::vector<Event>& out) {
   const std::size_t before = out.size();
   std::uint64_t tail = tail_.load(std::memory_order_relaxed);
@@ -132,8 +132,8 @@ std::size_t Ring::drain(std::vector<Event>& out) {
     // The producer filled the array to its last word and left no mark.
     if (tail == drain_turn_ + words_) drain_turn_ = tail;
     const std::uint64_t* record = array_ + (tail - drain_turn_);
-    // The lines lie in the cache of the core that emitted: asked for this far ahead they are here in time.
-    // Behind the end of the array it asks for nothing.
+    // The lines are in the cache of the emitting core: prefetched this far ahead they arrive in time. The
+    // prefetch of an address behind the array has no effect.
     __builtin_prefetch(record + kDrainAhead);
     // The low 16 bits of word 0: kind and marks. kTimeIsNs stays in `kind` for the caller.
     const auto marks = static_cast<std::uint16_t>(record[0]);
@@ -197,7 +197,7 @@ RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClo
     const bool retired = ring->retired();  // before draining: nothing is pushed after it
     result.run_begins.push_back(out.size());
     result.fullest_percent = std::max(result.fullest_percent, ring->fill_percent());
-    // Before there is room again: what is dropped now came before what is not.
+    // Before there is room again: these drops happened before later events.
     if (const Ring::Drops drops = clock != nullptr ? ring->take_drops(*clock) : Ring::Drops{};
         drops.events != 0) {
       result.drops.events += drops.events;
@@ -206,7 +206,7 @@ RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClo
     }
     ring->drain(out);
     if (retired) {
-      // The count outlives the ring: dropped() is of the whole process.
+      // dropped() counts all rings of the process, including freed ones.
       dropped_by_ended_ += ring->dropped();
       ring.reset();
     }

@@ -1,5 +1,5 @@
-// Per-thread event rings: one producer (the emitting thread), one consumer (the publisher). Bounded; a
-// push into a full ring is counted and the event is gone. A ring outlives its thread until it is drained.
+// Per-thread event rings: one producer (the emitting thread), one consumer (the publisher). Bounded; a push
+// into a full ring drops the event and counts it. A ring outlives its thread until it is drained.
 #pragma once
 
 #include <atomic>
@@ -18,21 +18,21 @@ namespace shardscope::instrumentation {
 inline constexpr std::uint16_t kTimeIsNs = 0x8000;
 
 // [Note: records]
-// In the ring an event is a record of 8-byte words: kind, stream, code and a in the first, the time in the
-// second, b and c in the third, and v0 and v1 in two more, which are left out where the compiler knows both
-// to be zero: a module's begin and end together then touch 48 bytes, less than one cache line. Marks in the
-// first word's high bits say which shape it is. A record never wraps: where the longest would not fit before
-// the end of the array, the rest of the array is skipped.
+// In the ring an event is a record of 8-byte words: kind, stream, code and a in the first, the timestamp in
+// the second, b and c in the third, and v0 and v1 in two more, which are omitted if the compiler knows that
+// both are zero: a module's begin and end together then take 48 bytes, less than one cache line. Marks in the
+// first word's high bits give the shape. A record never wraps: where the longest would not fit before the end
+// of the array, the rest of the array is skipped.
 class Ring {
  public:
-  /// Room for `capacity` events of the longest shape. Memory is touched here, not while emitting.
+  /// Capacity for `capacity` events of the longest shape. Pages are touched here, not while emitting.
   explicit Ring(std::size_t capacity);
   ~Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  /// Producer. Wait-free. The time is read only when there is room, and last, so that it is as late as the
-  /// publication of the event allows.
+  /// Producer. Wait-free. The timestamp is read only if there is room, and last, as close to the publication
+  /// of the event as possible.
   [[gnu::always_inline]] void push(const Event& event) noexcept {
     std::uint64_t head = head_.load(std::memory_order_relaxed);
     std::uint64_t* record = record_at(head);
@@ -51,7 +51,7 @@ class Ring {
     record[1] = read_ticks(true);
     publish(head + words);
   }
-  /// Producer, with a time in nanoseconds taken elsewhere.
+  /// Producer, with a timestamp in nanoseconds taken elsewhere.
   void push_at(std::int64_t ns, const Event& event) noexcept {
     std::uint64_t* record = make_room(&ns);
     if (record == nullptr) return;
@@ -60,16 +60,16 @@ class Ring {
     publish(head_.load(std::memory_order_relaxed) + words);
   }
 
-  /// Consumer: appends everything published so far. Returns the number of events.
+  /// Consumer: appends all published events. Returns their number.
   std::size_t drain(std::vector<Event>& out);
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
-  /// Events that were dropped, and when the first and the last of them came, CLOCK_MONOTONIC.
+  /// Number of dropped events, and the times of the first and the last, CLOCK_MONOTONIC.
   struct Drops {
     std::uint64_t events = 0;
     std::int64_t first_ns = 0, last_ns = 0;
   };
-  /// Consumer: those since the last call. What is dropped meanwhile is reported by the next call, within
-  /// times that hold it.
+  /// Consumer: drops since the last call. Concurrent drops are reported by the next call, in an interval that
+  /// contains them.
   [[nodiscard]] Drops take_drops(const TickClock& clock) noexcept;
   void forget_drops() noexcept { drops_reported_.store(dropped_.load(std::memory_order_acquire)); }
   /// Events of the longest shape that fit.
@@ -77,7 +77,7 @@ class Ring {
   [[nodiscard]] bool empty() const noexcept {
     return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed);
   }
-  /// Consumer: how much of the ring waits to be drained.
+  /// Consumer: used part of the ring, in percent.
   [[nodiscard]] std::size_t fill_percent() const noexcept {
     return static_cast<std::size_t>(
         (head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_relaxed)) * 100 / words_);
@@ -88,23 +88,23 @@ class Ring {
  private:
   static constexpr std::size_t kShort = 3, kLongest = 5;  ///< words
   static constexpr std::size_t kAhead = 40;               ///< words
-  // Marks in a record's kind, which has no use for the bits.
+  // Marks in a record's kind, in bits that kinds do not use.
   static constexpr std::uint16_t kWithoutValues = 0x4000, kSkip = 0x2000;
 
   // [Note: the fast path of a push]
-  // An event costs little more than its time stamp if few instructions surround it. All that can be known in
-  // advance is: `limit_` is the first position that needs a look at the consumer's progress, at the end of
-  // the array, or at another clock than the counter, so one comparison stands for all three; `base_` is where
-  // word 0 would lie if the array had not wrapped, so that a record is base_ plus a multiple, without a
-  // remainder. make_room() moves both.
-  // The event itself never has an address: it would be built in memory, of small writes that the processor
-  // must join into wide reads.
+  // An event costs little more than its timestamp if few instructions surround it, so conditions are
+  // precomputed: `limit_` is the first position that requires a look at the consumer's progress, at the end
+  // of the array, or at a clock other than the counter, so one comparison covers all three; `base_` is where
+  // word 0 would be if the array had not wrapped, so that a record's address is base_ plus a multiple,
+  // without a modulo. make_room() updates both.
+  // The event must never have an address: it would be built in memory, by small stores that the processor
+  // must merge into wide loads.
   [[nodiscard]] std::uint64_t* record_at(std::uint64_t position) const noexcept {
-    // As a number, for `base_` lies outside the array from the first wrap on.
+    // An integer, because `base_` is outside the array after the first wrap.
     return reinterpret_cast<std::uint64_t*>(base_ + position * sizeof(std::uint64_t));
   }
-  /// Where the next record goes, with base_, limit_ and, at the end of the array, head_ moved on; nullptr if
-  /// the ring is full, which is counted. `at_ns`: the event's time where that is not now.
+  /// Position of the next record; updates base_, limit_ and, at the end of the array, head_. nullptr if the
+  /// ring is full, which is counted. `at_ns`: the event's timestamp, if it is not now.
   [[nodiscard]] std::uint64_t* make_room(const std::int64_t* at_ns = nullptr) noexcept;
   void count_drop(const std::int64_t* at_ns) noexcept;
   void publish(std::uint64_t head) noexcept { head_.store(head, std::memory_order_release); }
@@ -112,20 +112,20 @@ class Ring {
   [[nodiscard]] static constexpr std::uint64_t joined(std::uint32_t low, std::uint32_t high) noexcept {
     return low | static_cast<std::uint64_t>(high) << 32U;
   }
-  /// Everything but the time; returns the record's words.
+  /// Writes everything except the timestamp; returns the record's number of words.
   [[gnu::always_inline]] static std::size_t fill(std::uint64_t* record, const Event& event,
                                                  std::uint16_t marks) noexcept {
-    // A ring is larger than the cache, and its lines come back from the consumer's core: asked for this far
-    // ahead, to be written, they are there in time. Behind the end of the array it asks for nothing.
+    // A ring is larger than the cache, and its lines come back from the consumer's core: prefetched this far
+    // ahead for writing, they arrive in time. The prefetch of an address behind the array has no effect.
 #if defined(__x86_64__)
     // g++ emits prefetchw only for -march that has it; every x86-64 since 2006 at least ignores it.
     asm volatile("prefetchw %0" ::"m"(record[kAhead]));
 #else
     __builtin_prefetch(record + kAhead, 1);
 #endif
-    // A question to the compiler, not to the event: a comparison would cost more than the two words. Not
-    // const, for the language would have a constant's value known before anything is inlined, and the answer
-    // would be no.
+    // Evaluated by the compiler, not at run time: a comparison would cost more than the two words. Not
+    // const, because the language would then evaluate it before inlining, and the result would be
+    // false.
     bool without_values =
         __builtin_constant_p(event.v0) && __builtin_constant_p(event.v1) && event.v0 == 0 && event.v1 == 0;
     const auto kind = static_cast<std::uint32_t>(static_cast<std::uint16_t>(event.kind) | marks |
@@ -149,8 +149,8 @@ class Ring {
   std::uint64_t* array_ = nullptr;
   std::atomic<std::uint64_t> dropped_{0};
   bool use_counter_ = false;
-  // Times of the first and last event dropped since take_drops(): 0, or INT64_MAX, where there is none.
-  // Events that brought a time in nanoseconds have their own.
+  // Times of the first and last event dropped since take_drops(); 0 or INT64_MAX if there is none. Events
+  // with their own timestamp in nanoseconds have separate ones.
   std::atomic<std::uint64_t> drop_first_{0}, drop_last_{0};
   std::atomic<std::int64_t> drop_first_ns_{INT64_MAX}, drop_last_ns_{INT64_MAX};
   // Consumer's line.
@@ -161,11 +161,11 @@ class Ring {
   std::atomic<bool> retired_{false};
 };
 
-/// All rings of the process. Never destroyed, because threads may emit until the process is gone.
+/// All rings of the process. Never destroyed, because threads may emit until the process exits.
 class RingRegistry {
  public:
   static RingRegistry& instance();
-  /// Capacity of rings made from now on.
+  /// Capacity of rings created from now on.
   void set_capacity(std::size_t events);
   /// A new ring for the calling thread; nullptr when memory is short.
   [[nodiscard]] Ring* attach() noexcept;
@@ -176,14 +176,14 @@ class RingRegistry {
     Ring::Drops drops;                    ///< of all rings, where `clock` was given
     std::uint64_t without_ring = 0;       ///< events that had no ring to go to, since the last call
   };
-  /// Appends every ring's events, ring after ring, and frees rings of threads that have ended. One thread
-  /// at a time.
+  /// Appends every ring's events, ring after ring, and frees the rings of ended threads. Must not run
+  /// concurrently.
   Drained drain(std::vector<Event>& out, const TickClock* clock = nullptr);
-  /// What was dropped up to now is not reported by drain() any more.
+  /// Excludes drops up to now from later drain() reports.
   void forget_drops();
-  /// Events dropped since the process began, by all threads that ever emitted.
+  /// Events dropped since the process started, by all threads.
   [[nodiscard]] std::uint64_t dropped() const;
-  /// Counts events that had no ring to go to.
+  /// Counts an event whose thread has no ring.
   void count_lost() noexcept { no_ring_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

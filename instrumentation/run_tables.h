@@ -1,6 +1,6 @@
-// The static tables of a run: rank and world, modules, parameters and which rank owns which slice. Sent
-// when the run starts, again whenever something was added, and kept for viewers that join late. Ids count up
-// from 0 and keep their meaning: later tables only ever continue earlier ones.
+// The static tables of a run: rank and world, modules, parameters and which rank owns which slice. Sent when
+// the run starts, sent again whenever something was added, and kept for viewers that join late. Ids count up
+// from 0 and keep their meaning: later tables only extend earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +37,17 @@ struct ParamInfo {
   bool frozen = false;  ///< not trained: no gradient, no optimizer states
   friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
 };
-/// What a rank holds of a parameter (stages 1, 2: of the flat buffer; stage 3: its shard): `elems` elements,
-/// in one piece from `param_offset` on, or in pieces of `block_elems` that begin `stride_elems` apart (a
-/// tensor that is sharded along another dimension than its first).
+/// A rank's part of a parameter (stages 1, 2: of the flat buffer; stage 3: its shard): `elems` elements, as
+/// one block from `param_offset`, or in blocks of `block_elems` whose starts are `stride_elems` apart (a
+/// tensor that is sharded along a dimension other than the first).
 struct SliceInfo {
   std::uint32_t param = 0, rank = 0;
   std::int64_t param_offset = 0, shard_offset = 0, elems = 0, padding_elems = 0;
   std::int64_t block_elems = 0, stride_elems = 0;  ///< 0: one piece
   friend bool operator==(const SliceInfo&, const SliceInfo&) = default;
 };
-/// A process group that this rank is in. Ids are the rank's own; on another rank the same group is the one
-/// with this name and these ranks.
+/// A process group of this rank. Ids are local to the rank; on another rank the same group is the one with
+/// this name and these ranks.
 struct GroupInfo {
   std::uint32_t id = 0;
   std::string name;
@@ -55,20 +55,20 @@ struct GroupInfo {
   std::vector<std::uint32_t> ranks;
   friend bool operator==(const GroupInfo&, const GroupInfo&) = default;
 };
-/// What a lane is called in this run.
+/// Name of a lane in this run.
 struct LaneName {
   StreamId lane{};
   std::string name;
   friend bool operator==(const LaneName&, const LaneName&) = default;
 };
-/// One of the optimizer's parameter groups and its settings at the start; a scheduler may move the rate.
+/// One of the optimizer's parameter groups and its initial settings; schedulers may change the rate.
 struct ParamGroupInfo {
   std::string name;
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
   std::vector<std::uint32_t> params;
   friend bool operator==(const ParamGroupInfo&, const ParamGroupInfo&) = default;
 };
-/// Capabilities (capability.h) that this run lacks, and why, in words.
+/// Capabilities (capability.h) that this run lacks, and the reason.
 struct NotRecorded {
   std::uint64_t what = 0;
   std::string why;
@@ -97,14 +97,14 @@ struct RunTables {
   std::vector<ParamInfo> params;
   std::vector<SliceInfo> slices;             ///< of all ranks
   std::vector<ParamGroupInfo> param_groups;  ///< empty: not given, one of all trained parameters
-  /// Without what is the same on every rank, which one rank's tables are enough for.
+  /// Drops the lists that are equal on every rank: one rank's tables suffice for them.
   void drop_lists() {
     modules.clear();
     params.clear();
     slices.clear();
     param_groups.clear();
   }
-  /// Those of another rank of the run.
+  /// Copies these lists from another rank of the run.
   void take_lists(const RunTables& other) {
     modules = other.modules;
     params = other.params;

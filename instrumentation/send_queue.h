@@ -1,6 +1,6 @@
-// What a rank, or a node's collector for it, has not been able to send yet, within a bound. When the bound is
-// reached the least important events go first, oldest first, and each one is counted where it was; tables and
-// the end of the run are never shed. Texts of a rank have an eighth of the bound for themselves.
+// Bounded queue of unsent messages of a rank, or of a node's collector for it. At the limit the least
+// important events are dropped first, oldest first, and counted at their place in time; tables and the end of
+// the run are never shed. A rank's texts have a limit of their own: an eighth of the queue's.
 #pragma once
 
 #include <array>
@@ -16,38 +16,38 @@ namespace shardscope::instrumentation {
 
 class SendQueue {
  public:
-  /// What happens to steps and watermarks of memory when there is nothing else left to shed.
+  /// What to do with steps and memory watermarks when nothing else is left to shed.
   enum class Last : std::uint8_t {
-    /// They go as well, steps after all else: a process that trains has a bound on its memory whatever
-    /// happens.
+    /// Shed them too, steps last: a training process must have bounded memory in all
+    /// cases.
     shed,
-    /// They stay: the owner looks at full() and takes no more in.
+    /// Keep them: the owner checks full() and stops pushing.
     keep,
   };
   explicit SendQueue(std::size_t limit_bytes, Last last = Last::shed) : limit_(limit_bytes), last_(last) {}
   void set_limit(std::size_t bytes);
-  /// Over its limit, with nothing left that may be shed.
+  /// Over the limit, with nothing left that may be shed.
   [[nodiscard]] bool full() const noexcept { return bytes_ > limit_; }
 
   /// `batch.dropped_here` is counted; `dropped_total` is filled in by pop().
   void push(wire::Batch batch);
-  /// Tables, texts, names, the end. Where nothing is kept at any price (Last::shed) texts beyond an eighth of
-  /// the limit go, the oldest first, errors last, and one in their place says how many.
-  /// `source_next`: of a message that is passed on (wire::Header), for front_source_next().
+  /// Tables, texts, names, the end. With Last::shed texts beyond an eighth of the limit are dropped, oldest
+  /// first, errors last, and a note replaces them with their number. `source_next`: of a relayed message
+  /// (wire::Header), for front_source_next().
   void push(wire::Body body, std::uint64_t source_next = 0);
-  /// Before everything else: tables for a collector that has just asked for them.
+  /// Puts the body first: tables for a collector that has just requested them.
   void push_front(wire::Body body);
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
-  /// Tables wait in it: a repeated request for them needs no answer of its own.
+  /// Tables are queued: a repeated request needs no further answer.
   [[nodiscard]] bool has_tables() const noexcept { return tables_ != 0; }
   [[nodiscard]] wire::Body pop();
-  /// What pop() will return, but for `dropped_total`. Not of an empty one.
+  /// What pop() will return, except for `dropped_total`. The queue must not be empty.
   [[nodiscard]] const wire::Body& front() const noexcept { return entries_.front().body; }
-  /// As it was pushed with; 0: with none. Not of an empty one.
+  /// The value given to push(); 0: none. The queue must not be empty.
   [[nodiscard]] std::uint64_t front_source_next() const noexcept { return entries_.front().source_next; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t events() const noexcept;  ///< that wait in it
-  /// Events shed here since the beginning.
+  /// Events shed by this queue so far.
   [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
 
  private:
@@ -60,7 +60,7 @@ class SendQueue {
     std::uint64_t source_next = 0;
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
-  /// Fills `counts`: only what is about to be shed from pays for it.
+  /// Fills `counts`; called only for batches that are about to be shed from.
   static void count(Entry& entry) noexcept;
   void shed_to(std::size_t target);
   void count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone, std::int64_t first_ns,

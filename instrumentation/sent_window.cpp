@@ -4,22 +4,22 @@
 
 namespace shardscope::instrumentation {
 
-/// Entries are in order of sequence, the sent ones first: [0, size - unsent_) are sent, the rest is not. One
-/// thread uses a window; there is no lock.
+/// Entries are in order of sequence, sent ones first: [0, size - unsent_) are sent, the rest are not. Not
+/// thread-safe.
 void SentWindow::add(std::uint64_t sequence, zmq::message_t& message, std::uint64_t events) {
   Entry& entry = entries_.emplace_back();
   entry.sequence = sequence;
   entry.events = events;
-  // Shares the reference-counted buffer; no byte is copied. It lives until confirm(), even where libzmq is
-  // through with it.
+  // Shares the reference-counted buffer; no byte is copied. It exists until confirm(), even after libzmq has
+  // released it.
   entry.message.copy(message);
-  // The entry counts too: many small messages would otherwise pass the limit unseen.
+  // Entries count too: many small messages would otherwise exceed the limit unnoticed.
   bytes_ += message.size() + sizeof(Entry);
   events_ += events;
   ++unsent_;
 }
 
-/// Confirmations are cumulative: `next` covers everything before it, so a lost or repeated one does no harm,
+/// Confirmations are cumulative: `next` covers everything before it, so a lost or repeated one is harmless,
 /// and an older one removes nothing.
 void SentWindow::confirm(std::uint64_t next) {
   while (!entries_.empty() && entries_.front().sequence < next) {
@@ -27,12 +27,12 @@ void SentWindow::confirm(std::uint64_t next) {
     events_ -= entries_.front().events;
     entries_.pop_front();
   }
-  // After rewind() the collector may confirm messages that were going to be sent again: they need not be.
+  // After rewind() the collector may confirm messages that are still to be resent: they need not be.
   unsent_ = std::min(unsent_, entries_.size());
 }
 
-/// The entry stays until it is confirmed: a send that the socket refuses is made again with the same message,
-/// and sent() moves on only after one that it took.
+/// The entry stays until it is confirmed: if the socket refuses a message, the same one is sent again, and
+/// sent() advances only after a successful send.
 std::optional<zmq::message_t> SentWindow::next() {
   if (unsent_ == 0) return std::nullopt;
   std::optional<zmq::message_t> message(std::in_place);

@@ -1,6 +1,6 @@
-// What was sent and the collector has not confirmed yet. A connection that is cut takes with it what libzmq
-// and the kernel had of it; what lies here is sent again over the next one, in its order. The bytes are
-// shared with libzmq as long as that has them.
+// Messages that were sent but not yet confirmed by the collector. A cut connection loses what libzmq and the
+// kernel had buffered; messages in this window are resent over the next one, in order. The bytes are shared
+// with libzmq while it holds them.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace shardscope::instrumentation {
 
 class SentWindow {
  public:
-  /// The window's part of a queue of `queue_bytes`: enough for a link that is confirmed once a megabyte, and
-  /// a part that the queue can spare.
+  /// The window's part of a queue of `queue_bytes`: enough for a link that is confirmed once per megabyte,
+  /// and a small part of the queue.
   [[nodiscard]] static constexpr std::size_t part_of(std::size_t queue_bytes) noexcept {
     constexpr std::size_t kMost = std::size_t{8} << 20;
     return queue_bytes / 4 < kMost ? queue_bytes / 4 : kMost;
@@ -22,17 +22,17 @@ class SentWindow {
   explicit SentWindow(std::size_t bytes) noexcept : limit_(bytes) {}
   void set_limit(std::size_t bytes) noexcept { limit_ = bytes; }
 
-  /// Nothing more is to be sent before something of it is confirmed. One message always fits.
+  /// Send nothing more before a confirmation. One message always fits.
   [[nodiscard]] bool full() const noexcept { return bytes_ >= limit_ && !entries_.empty(); }
-  /// `message` is about to be sent for the first time; `sequence`: one more than the one before.
+  /// Call before `message` is sent for the first time; `sequence`: one more than the previous.
   void add(std::uint64_t sequence, zmq::message_t& message, std::uint64_t events);
-  /// Everything before message `next` has been received.
+  /// The collector has received every message before `next`.
   void confirm(std::uint64_t next);
   void clear() { confirm(UINT64_MAX); }
 
-  /// The connection was cut: everything is to be sent again.
+  /// The connection was cut: all messages must be resent.
   void rewind() noexcept { unsent_ = entries_.size(); }
-  /// The next message to be sent (again); none: all are sent.
+  /// The next message to send or resend; nullopt: all are sent.
   [[nodiscard]] std::optional<zmq::message_t> next();
   void sent() noexcept { --unsent_; }
 

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::size_t kPools = 16;  ///< what a memory code can name
 
-/// By the detail level of the kind: what is shed first is what a run at a lower level would not have emitted,
-/// so what stays is a whole picture of that level. Memory events are a class of their own, for their sums go
-/// on from one to the next.
+/// By the detail level of the kind: shed first are events that a run at a lower level would not have emitted,
+/// so the rest is a complete recording at that level. Memory events are a class of their own, because each
+/// carries the sum of all before it.
 ShedClass class_by_detail(EventKind kind) noexcept {
   if (kind == EventKind::memory_alloc || kind == EventKind::memory_free) return ShedClass::memory;
   switch (detail_of(kind)) {
@@ -29,9 +29,9 @@ ShedClass class_by_detail(EventKind kind) noexcept {
   return ShedClass::kernels;
 }
 
-/// By index in `events`, ascending: the largest "pool bytes after" of each pool, and each pool's last event.
-/// Each event carries the pool's bytes after it, so these two suffice: the peak stays exact, and what follows
-/// goes on from the level that is right.
+/// Indices in `events`, ascending: the largest "pool bytes after" of each pool, and each pool's last event.
+/// Each event carries the pool's bytes after it, so these two suffice: the peak stays exact, and later events
+/// continue from the correct level.
 std::vector<std::size_t> watermarks(const std::vector<Event>& events) {
   std::array<std::size_t, kPools> most{}, last{};
   std::bitset<kPools> seen;
@@ -63,7 +63,7 @@ ShedClass shed_class(EventKind kind) noexcept {
   return k < kKinds ? table[k] : ShedClass::kernels;
 }
 
-/// In place: what stays keeps its order, and `events` its capacity.
+/// In place: the rest keeps its order, and `events` its capacity.
 std::uint32_t shed(std::vector<Event>& events, ShedClass victim, std::int64_t& first_ns,
                    std::int64_t& last_ns) {
   const std::vector<std::size_t> kept =

@@ -43,7 +43,7 @@ bool is_local(const std::string& endpoint) {
   for (const char* host : {"tcp://localhost:", "tcp://[::1]:"}) {
     if (endpoint.rfind(host, 0) == 0) return true;
   }
-  // 127.0.0.0/8, but no name that merely begins like it.
+  // 127.0.0.0/8, but not a name that merely starts with it.
   if (endpoint.rfind("tcp://127.", 0) != 0) return false;
   const std::string host = endpoint.substr(6, endpoint.rfind(':') - 6);
   return host.find_first_not_of("0123456789.") == std::string::npos;
@@ -53,8 +53,8 @@ const char* domain_of(Role role) noexcept { return role == Role::collector_view 
 
 namespace {
 
-/// What is too large, but not absurd, is taken off the wire so that it can be counted as ignored; beyond this
-/// libzmq cuts the connection without a word.
+/// Oversized control messages up to this limit are received so that they can be counted as ignored; beyond it
+/// libzmq cuts the connection silently.
 constexpr std::size_t kCountedControlBytes = 16 * wire::kMaxControlBytes;
 
 bool is_collectors(Role role) noexcept {
@@ -95,11 +95,11 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optiona
   socket.set(zmq::sockopt::ipv6, true);
   socket.set(zmq::sockopt::reconnect_ivl, 50);
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
-  // A cut link is noticed in ten seconds instead of in TCP's two hours. By the kernel: ZeroMQ goes through
-  // all its timers at every heartbeat, a thousand ranks are two thousand timers, and heartbeats are not safe
-  // where a peer is stopped. One whose input is full reads no answers and is cut off, and if its peer
-  // closes meanwhile, the next heartbeat aborts the process: libzmq 4.3.4 asserts that nothing is sent after
-  // an error of the connection (zeromq/libzmq issues 3937 and 4841).
+  // Detects a cut link in ten seconds instead of TCP's two hours. Through the kernel, not ZeroMQ's
+  // heartbeats: those scan all timers each time (two thousand for a thousand ranks), and are not safe if a
+  // peer is stopped. A peer whose input is full reads no replies and is disconnected, and if its peer closes
+  // meanwhile, the next heartbeat aborts the process: libzmq 4.3.4 asserts that nothing is sent after an
+  // error of the connection (zeromq/libzmq issues 3937 and 4841).
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, 2);
   socket.set(zmq::sockopt::tcp_keepalive_intvl, 2);
@@ -107,13 +107,13 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optiona
   socket.set(zmq::sockopt::tcp_maxrt, 10000);
   socket.set(zmq::sockopt::handshake_ivl, 10000);
   if (key) use_key(socket, *key);
-  // With a domain libzmq asks who may come in, and takes no peer of ZMTP 1.0 or 2.0, which cannot say.
-  // Without one it does: to those any bytes are frames, and so a web page's request would be a message of
+  // With a domain libzmq authenticates peers, and rejects ZMTP 1.0 and 2.0, which cannot authenticate.
+  // Without one it accepts those, for which any bytes are frames: a web page's request would be a message of
   // this protocol.
   if (is_collectors(role)) socket.set(zmq::sockopt::zap_domain, domain_of(role));
   switch (role) {
     case Role::rank_publish:
-      // Few: what waits should wait in our own queue, where the least important goes first.
+      // Few: messages should wait in our own queue, which drops the least important first.
       socket.set(zmq::sockopt::sndhwm, 16);
       socket.set(zmq::sockopt::immediate, true);
       break;
@@ -167,7 +167,7 @@ void WakeFd::clear() noexcept {
 std::string clock_identity() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  if (id.empty()) id = std::to_string(random_id());  // equal to no other peer's
+  if (id.empty()) id = std::to_string(random_id());  // unique among peers
   struct stat info {};
   if (stat("/proc/self/ns/time", &info) == 0) id.append("/").append(std::to_string(info.st_ino));
   return id;

@@ -1,5 +1,5 @@
-// Where sockets are made, for ranks, collectors and viewers alike: one place for limits, time-outs and
-// (with keys) CURVE. Private to instrumentation and app/collector.
+// Creates the sockets of ranks, collectors and viewers: one place for limits, time-outs and (with keys)
+// CURVE. Private to instrumentation and app/collector.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace shardscope::instrumentation {
 
-/// The three sockets behind one endpoint: what the user gives is `publish`; tcp://host:P has views at P+1
-/// and ranks' control at P+2, ipc://path has path.view and path.control.
+/// The three sockets behind one endpoint: the user gives `publish`; tcp://host:P has views at P+1 and ranks'
+/// control at P+2, ipc://path has path.view and path.control.
 struct Endpoints {
   std::string publish, view, control;
 };
@@ -22,23 +22,23 @@ struct Endpoints {
 /// True if only processes of this machine can reach it.
 [[nodiscard]] bool is_local(const std::string& endpoint);
 
-/// Messages of one rank that a collector's ZeroMQ has and that have not been taken from it, of up to 160 KiB
-/// each: with a thousand ranks this is most of the bound on a collector's memory.
+/// Receive limit of a collector's ZeroMQ: unread messages per rank, of up to 160 KiB each. With a thousand
+/// ranks this is most of the bound on a collector's memory.
 inline constexpr std::size_t kReceivedMessages = 2;
 
 enum class Role { rank_publish, rank_control, collector_publish, collector_control, collector_view, viewer };
 
-/// A socket with everything set that its role needs; not yet bound or connected. Closing it never waits. A
-/// collector's socket lets in whom the context's ZAP handler says may use the socket's domain (domain_of),
-/// and no peer that speaks ZMTP below 3.0. With a key it speaks CURVE only: a rank's or viewer's then talks
-/// to that collector and to no other.
+/// Makes a socket with all options of its role; not yet bound or connected. Closing it never waits. A
+/// collector's socket accepts peers that the context's ZAP handler allows in the socket's domain (domain_of),
+/// and none below ZMTP 3.0. With a key it speaks CURVE only: a rank's or viewer's then connects to that
+/// collector and to no other.
 [[nodiscard]] zmq::socket_t make_socket(zmq::context_t& context, Role role,
                                         const std::optional<KeyFile>& key = std::nullopt);
 
 /// The ZAP domain of a collector's socket: "publish" (events and ranks' control) or "view".
 [[nodiscard]] const char* domain_of(Role role) noexcept;
 
-/// While it lives, threads created inherit a mask that blocks every signal: the training process's own
+/// While it exists, threads created inherit a mask that blocks every signal: the training process's own
 /// handlers must not run on an observer's thread.
 class BlockSignals {
  public:
@@ -66,7 +66,7 @@ class WakeFd {
   int fd_;
 };
 
-/// Equal in processes that read the very same CLOCK_MONOTONIC: same boot, same time namespace.
+/// Equal in processes that read the same CLOCK_MONOTONIC: same boot, same time namespace.
 [[nodiscard]] std::string clock_identity();
 
 /// Random, never 0.

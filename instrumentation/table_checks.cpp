@@ -9,10 +9,10 @@ namespace shardscope::instrumentation {
 
 namespace {
 
-// Tables come from another process, or from a file that may be damaged: what is let through here is used as
-// an index, multiplied and summed without a further look. So every number is bounded such that
+// Tables come from another process, or from a file that may be damaged; accepted values are used as indices,
+// multiplied and summed without further checks. So every number is bounded such that
 //   elements x bytes of an element <= 2^50 x 2^6 = 2^56, and sums over 2^7 of these stay below 2^63,
-// and every id is below the size of the list that it points into.
+// and every id is below the size of the list that it refers to.
 
 /// Elements: sums and products with bytes per element stay far below 2^63.
 constexpr std::int64_t kMostElems = std::int64_t{1} << 50;
@@ -21,8 +21,8 @@ constexpr std::size_t kMostDimensions = 16;
 
 bool is_size(std::int64_t elems) noexcept { return elems >= 0 && elems <= kMostElems; }
 
-/// Null where all is right, else what is wrong, in words for the report of the refusal (static text).
-/// `at`: its index in its list; ids must be equal to it, so that lists are indexed by id.
+/// Null if valid, else the problem as a static text for the message of the refusal. `at`: the index in its
+/// list, to which its id must be equal.
 const char* wrong_in(const ModuleInfo& module, std::size_t at, std::size_t params,
                      std::size_t models) noexcept {
   // Pre-order numbering: a parent comes before its children, so no cycle is possible.
@@ -47,9 +47,9 @@ const char* wrong_in(const ParamInfo& param, std::size_t at, std::size_t modules
   return nullptr;
 }
 
-/// A slice is `elems` elements of a rank's shard that are pieces of the parameter: each block_elems long, one
-/// every stride_elems (both 0: one piece). Its end must be representable:
-/// param_offset + (pieces - 1) x stride + block.
+/// A slice is `elems` elements of a rank's shard, in blocks of the parameter: each block_elems long, one
+/// every stride_elems (both 0: one block). Its end must be representable: param_offset + (blocks - 1) x
+/// stride + block.
 const char* wrong_in(const SliceInfo& slice, const RunTables& tables) noexcept {
   if (slice.param >= tables.params.size() && slice.param != kNoId)
     return "a slice names a parameter that is not there";
@@ -61,7 +61,7 @@ const char* wrong_in(const SliceInfo& slice, const RunTables& tables) noexcept {
   if (!is_size(slice.block_elems) || !is_size(slice.stride_elems) || slice.block_elems < 1 ||
       slice.stride_elems < slice.block_elems)
     return "a slice's pieces overlap or have no length";
-  // The last piece may be shorter.
+  // The last block may be shorter.
   const std::int64_t pieces = (slice.elems + slice.block_elems - 1) / slice.block_elems;
   if (pieces > 1 && slice.stride_elems > kMostElems / (pieces - 1)) return "a slice's extent is out of range";
   return nullptr;
@@ -87,7 +87,7 @@ const char* wrong_in(const ParamGroupInfo& group, std::size_t params) noexcept {
   return nullptr;
 }
 
-/// What a rank says of itself beside the lists that are the same on every rank.
+/// Checks the fields of a rank that are not lists common to all ranks.
 const char* wrong_in_own(const RunTables& t) noexcept {
   if (t.models.size() > wire::kMaxModels) return "more models than supported";
   for (std::size_t i = 0; i < t.models.size(); ++i) {

@@ -13,9 +13,9 @@ bool earlier(const Event& a, const Event& b) noexcept {
 }  // namespace
 
 // Invariants: held_ ascends by time (signed nanoseconds). A run is the events of one ring in this drain; it
-// is nearly ascending, for one thread wrote it, but a span that is emitted after it ended has an earlier
-// time. Runs are in order of their rings with what is held first, so events of equal time keep the order in
-// which earlier drains gave them.
+// is nearly ascending, since one thread wrote it, but a span emitted after its end has an earlier timestamp.
+// The held events come first, then the runs in order of their rings, so events with equal timestamps keep the
+// order of earlier drains.
 void TimeMerge::add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins,
                     const TickClock& clock) {
   if (drained.empty()) return;
@@ -38,8 +38,8 @@ void TimeMerge::add(std::vector<Event>& drained, const std::vector<std::size_t>&
     if (!sorted) std::stable_sort(begin, end, earlier);
     runs_.push_back({begin, end});
   }
-  // Few runs, and events of one thread come in bursts: from the run whose next event is the earliest
-  // everything goes that is not later than the next event of all others.
+  // Few runs, and events of one thread come in bursts: from the run with the earliest next event, all events
+  // that are not later than the next event of any other run are moved at once.
   merged_.clear();
   merged_.reserve(held_.size() + drained.size());
   while (runs_.size() > 1) {
@@ -52,7 +52,7 @@ void TimeMerge::add(std::vector<Event>& drained, const std::vector<std::size_t>&
       if (run != first && (other == nullptr || earlier(*runs_[run].next, *other))) other = runs_[run].next;
     }
     Run& run = runs_[first];
-    const Event* stop = run.next + 1;  // of equal times the run before the others goes first
+    const Event* stop = run.next + 1;  // among equal timestamps the earlier run is first
     while (stop != run.end && earlier(*stop, *other)) ++stop;
     merged_.insert(merged_.end(), run.next, stop);
     run.next = stop;
@@ -66,7 +66,7 @@ std::vector<Event> TimeMerge::take(std::int64_t until_ns, std::vector<Event> buf
   const auto cut = std::upper_bound(
       held_.begin(), held_.end(), until_ns,
       [](std::int64_t ns, const Event& event) { return ns < static_cast<std::int64_t>(event.ticks); });
-  // The few that are kept are copied, not the many that go.
+  // Copies the few events that are kept, not the many that are returned.
   buffer.assign(cut, held_.end());
   held_.erase(cut, held_.end());
   held_.swap(buffer);

@@ -1,10 +1,10 @@
-// Puts the events of several rings into one sequence in order of time.
+// Merges the events of several rings into one sequence in order of time.
 //
 // [Note: holding back]
-// An event is stamped a moment before it is published, and the scheduler may stop a thread in between. So
-// what was drained is not complete up to the time of draining: the newest few milliseconds are held back
-// until the next round. An event later than that (a thread stopped for longer, GPU events) is passed on
-// with the batch of its arrival, with its true time; the collector sorts once more within a chunk.
+// An event is timestamped a moment before it is published, and the scheduler may stop a thread in between. So
+// drained events are not complete up to the time of draining: the newest few milliseconds are held back until
+// the next round. A later event (a thread stopped for longer, GPU events) is sent in the batch of its
+// arrival, with its true timestamp; the collector sorts once more within a chunk.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace shardscope::instrumentation {
 
 class TimeMerge {
  public:
-  /// Takes drained events, ring after ring (`run_begins`: where each ring starts), and converts their
-  /// times to nanoseconds, in place.
+  /// Takes drained events, ring after ring (`run_begins`: index of each ring's first), and converts their
+  /// timestamps to nanoseconds, in place.
   void add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins, const TickClock& clock);
-  /// All events up to `until_ns`, in order of time, in the memory of `buffer`; the rest is kept.
+  /// Returns all events up to `until_ns`, in order of time, in the memory of `buffer`; keeps the rest.
   [[nodiscard]] std::vector<Event> take(std::int64_t until_ns, std::vector<Event> buffer = {});
   [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
 
  private:
-  /// A stretch of events in order of time.
+  /// A sequence of events in order of time.
   struct Run {
     const Event* next;
     const Event* end;
   };
   std::vector<Event> held_;  ///< in order of time
-  // Buffers of one add(), kept for their memory.
+  // Buffers of add(), members to reuse their memory.
   std::vector<Event> merged_;
   std::vector<Run> runs_;
 };

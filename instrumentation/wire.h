@@ -1,6 +1,6 @@
 // Messages between ranks, collector and viewers as plain structs, and their encoding (schema.fbs). Every
-// received frame goes through decode(): size limit, FlatBuffers verifier, version, and the meaning of every
-// field are checked there, so that nothing behind it sees what a correct peer could not have sent.
+// received frame goes through decode(), which checks size limit, FlatBuffers verifier, version and the range
+// of every field, so that later code only sees values that a correct peer can send.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace shardscope::instrumentation::wire {
 
-/// Raised with each change that the other side must know of. 2: a node's collector packs what its ranks
-/// publish, and a receipt names several ranks.
+/// Raised with each incompatible change. 2: a node's collector packs what its ranks publish, and a receipt
+/// names several ranks.
 inline constexpr std::uint16_t kVersion = 2;
 
 // Limits of what is accepted.
@@ -37,27 +37,27 @@ inline constexpr std::size_t kMaxGroups = 255;  ///< of a rank: their number is 
 inline constexpr std::size_t kMaxNotRecorded = 64;
 inline constexpr std::uint32_t kMaxWorld = 1U << 20;
 inline constexpr std::uint32_t kMaxNames = 1U << 20;  ///< kernel names of one rank
-// What is counted in a run; summed over the ranks of the largest world it stays within 64 bits.
+// Limits of counters of a run; summed over the ranks of the largest world they fit in 64 bits.
 inline constexpr std::uint64_t kMaxMessages = std::uint64_t{1}
                                               << 40;  ///< of one process: 34 years of a thousand a second
 inline constexpr std::uint64_t kMaxDropped = std::uint64_t{1}
                                              << 43;  ///< events of one process: 101 days of 10^6 a second
-/// Seconds. A lease is there so that a run goes on when its viewer is gone.
+/// Seconds. A lease lets a run continue when its viewer is gone.
 inline constexpr double kMaxLeaseS = 86'400;
 
-/// Of every message. Times are nanoseconds of the sender's monotonic clock unless a field names another; a
-/// collector turns a rank's into its own by offsets that it estimates (clock_estimator.h).
+/// Of every message. Timestamps are nanoseconds of the sender's monotonic clock unless a field names another;
+/// a collector converts a rank's to its own clock with estimated offsets (clock_estimator.h).
 struct Header {
   std::uint32_t rank = 0;         ///< that it is of, below the world
   std::uint64_t incarnation = 0;  ///< random number of the sending process: a restarted rank has another
   std::uint64_t sequence = 0;     ///< of this process's published messages, from 0 without a gap
   std::string run_id;
-  /// Of what a node's collector passes on, but for batches (Relay): the rank's own process, and the number of
-  /// its message after this one; 0: not said.
+  /// In relayed messages other than batches (Relay): the rank's own process, and the number of its message
+  /// after this one; 0: unknown.
   std::uint64_t source = 0, source_next = 0;
 };
 
-/// What a node's collector adds to a batch that it passes on (schema.fbs).
+/// Added by a node's collector to a batch that it relays (schema.fbs).
 struct Relay {
   std::uint64_t source_incarnation = 0, source_first = 0, source_last = 0;
   std::uint64_t source_dropped_total = 0, lost_total = 0;
@@ -65,12 +65,12 @@ struct Relay {
 };
 /// Events of one rank, ascending by time.
 struct Batch {
-  /// Events that its full rings could not take: of the process so far, and since the batch before.
+  /// Events dropped because rings were full: by the process so far, and since the previous batch.
   std::uint64_t dropped_total = 0, dropped_here = 0;
   std::int64_t begin_ns = 0,
                end_ns = 0;  ///< time it covers; where some were dropped: the first and last of these
-  /// The monotonic and the wall clock read at once when the batch was made; error bound of the conversion
-  /// from ticks.
+  /// The monotonic and the wall clock read at the same time when the batch was made; error bound of the
+  /// conversion from ticks.
   std::int64_t clock_ns = 0, clock_realtime_ns = 0, clock_error_ns = 0;
   std::vector<Event> events;  ///< kMaxBatchEvents at most
   std::optional<Relay> relay;
@@ -87,7 +87,7 @@ struct Name {
   std::uint32_t id = 0;
   std::string name;
 };
-/// The last message of a process that ends by itself; it is repeated until the collector confirms it.
+/// The last message of a process that ends normally; repeated until the collector confirms it.
 struct Finish {
   std::int32_t exit_code = 0;
   std::int64_t at_ns = 0;
@@ -95,14 +95,14 @@ struct Finish {
   std::string text;
 };
 
-/// The first message over each new connection of a rank.
+/// A rank's first message over each new connection.
 struct Hello {
   std::uint32_t world = 1;  ///< ranks of the run, kMaxWorld at most
   std::int32_t pid = 0;
   std::string host, clock_id;  ///< `clock_id`: clock_identity(); ranks with the same one share their clock
   bool relayed = false;        ///< passed on by a node's collector
 };
-/// A node's collector; everything else that comes over its connection is of its ranks, pongs apart.
+/// First message of a node's collector; all other messages of its connection, except pongs, are its ranks'.
 struct RelayHello {
   std::string host, clock_id;
   /// Ranks in ascending order.
@@ -121,7 +121,7 @@ struct Ping {
   std::uint16_t pack_ms = 0;  ///< so long a node's collector may gather events; 0: by its own pace
   std::uint64_t known = 0;    ///< of a node's ranks: RelayHello::greeted as the collector has it; 0: not said
 };
-/// The answer: four times of one exchange, of which offset and error of the clock follow as in NTP.
+/// Reply to a Ping: four timestamps of one exchange, which give offset and error of the clock as in NTP.
 struct Pong {
   std::uint64_t id = 0;
   std::int64_t ping_sent_ns = 0;              ///< as it was in the ping: the collector's clock
@@ -147,8 +147,8 @@ struct RankCommand {
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
   Request request{};       ///< ask: the answer is a Text
-  /// keep, to a node's collector, not to a rank: what lies around this time of the node's clock (0: now), for
-  /// what `text` says (app/collector/moment_request.h).
+  /// keep, to a node's collector, not to a rank: store the recording around this time of the node's clock (0:
+  /// now), for the reason in `text` (app/collector/moment_request.h).
   std::int64_t at_ns = 0;
   std::string text = {};
   std::int64_t until_ns = 0;                    ///< keep: end of what lasted, as a step; 0: it is an instant
@@ -164,7 +164,7 @@ struct Received {
   std::vector<OfRank> others;  ///< to a node's collector: the same of others of its ranks
   static constexpr std::size_t kMostOthers = 2048;  ///< so many fit into a control message
 };
-/// The collector takes nothing from this process.
+/// The collector accepts nothing from this process.
 struct Refusal {
   std::string why;
 };
@@ -179,8 +179,8 @@ struct Position {
   std::int8_t detail = -1;  ///< -1: emission is off
 };
 
-/// A viewer asks for what is new. Cursors count items of the collector's log `log` (random; another one: from
-/// the beginning again).
+/// A viewer's request for new items. Cursors count items of the collector's log `log` (a random id; if it
+/// differs, from the beginning).
 struct ViewPoll {
   std::uint64_t log = 0, static_cursor = 0, cursor = 0, rank_revision = 0;
   bool want_items = true;
@@ -194,7 +194,7 @@ struct ViewCommand {
   Detail detail{};
   Request request{};
 };
-/// What the log consists of. `data`: an encoded chunk (app/store/chunk.h) or tables, as they were received.
+/// Item of the log. `data`: an encoded chunk (app/store/chunk.h) or tables, as received.
 struct ViewItem {
   enum class Kind : std::uint8_t { chunk, message, name, tables };
   Kind kind = Kind::chunk;
@@ -252,7 +252,7 @@ class Frame {
 
 [[nodiscard]] Frame encode(const Message& message);
 
-/// Who sent the frame: only what that peer may say is accepted, with a size limit to match.
+/// Sender of the frame: only messages that this peer may send are accepted, with a matching size limit.
 enum class From : std::uint8_t { rank_publish, rank_control, collector_control, viewer, collector_view };
 
 enum class Reject : std::uint8_t { none, size, garbage, version, body, value };
@@ -263,8 +263,8 @@ struct Decoded {
   Reject reject = Reject::none;
   std::string why;  ///< in words, when rejected
 };
-/// Never throws on any input (out of memory apart). A batch's events are decoded into `storage`, whatever it
-/// holds: a caller that decodes one batch after another passes the same memory again.
+/// Never throws on any input (except out of memory). A batch's events are decoded into `storage`, whose
+/// contents are discarded: pass the same vector again to reuse its memory.
 [[nodiscard]] Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event> storage = {});
 
 }  // namespace shardscope::instrumentation::wire

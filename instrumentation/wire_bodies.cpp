@@ -1,5 +1,5 @@
-// Batches, answers and commands from a frame: ranges of enumerations, ids and times, and counts that must
-// agree with one another.
+// Decodes batches, replies and commands: checks ranges of enumerations, ids and timestamps, and that counts
+// are consistent.
 #include "instrumentation/wire_bodies.h"
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace shardscope::instrumentation::wire {
 
 namespace {
 
-/// First and count of each, in ascending order.
+/// First and count of each range, in ascending order.
 std::vector<RelayHello::Range> ranges_of(const flatbuffers::Vector<std::uint32_t>* numbers) {
   std::vector<RelayHello::Range> out;
   if (numbers == nullptr) return out;
@@ -33,7 +33,7 @@ std::vector<RelayHello::Range> ranges_of(const flatbuffers::Vector<std::uint32_t
 }
 
 Received received_of(const fb::Received& r) {
-  // `next` is behind the last message, which may be number kMaxMessages.
+  // `next` is one past the last message, which may be number kMaxMessages.
   const auto possible = [](std::uint64_t next) {
     require(next <= kMaxMessages + 1, "more messages than a process can have sent");
     return next;
@@ -64,7 +64,7 @@ StopRule rule_of(const fb::StopRule* rule) {
 }
 
 Position position_of(const fb::Position* p) {
-  // A position that is not sent is that of a rank that has said nothing: not holding, emission off.
+  // A missing position is that of a rank that has reported nothing: not holding, emission off.
   if (p == nullptr) return {};
   Position out;
   out.position = {p->holding(), p->gate(), enum_of(p->kind(), GateKind::optimizer, "gate kind out of range"),
@@ -79,11 +79,11 @@ Position position_of(const fb::Position* p) {
 
 Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   Batch out;
-  // Memory only; what it holds is written over below.
+  // For its memory only; the contents are overwritten below.
   out.events = std::move(storage);
   out.dropped_total = b.dropped_total();
   out.dropped_here = b.dropped_here();
-  // What is dropped here is a part of all that was.
+  // Drops of a batch are part of the total.
   require(out.dropped_here <= out.dropped_total, "more events dropped in a batch than in all");
   require(out.dropped_total <= kMaxDropped, "more events dropped than a process can have made");
   out.begin_ns = time_of(b.begin_ns());
@@ -91,15 +91,15 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   out.clock_ns = time_of(b.clock_ns());
   out.clock_realtime_ns = time_of(b.clock_realtime_ns());
   out.clock_error_ns = time_of(b.clock_error_ns());
-  // A bound of an error; a negative one would make intervals that end before they begin.
+  // An error bound; a negative one would make intervals that end before they begin.
   require(out.clock_error_ns >= 0, "negative clock error");
-  // A struct: it is there whole or not at all.
+  // A struct: present as a whole or absent.
   if (const fb::Relay* r = b.relay(); r != nullptr) {
     out.relay = {r->source_incarnation(), r->source_first(), r->source_last(), r->source_dropped_total(),
                  r->lost_total(),         r->offset_ns(),    r->residual_ns()};
-    // Half of what a time may be (is_time()): the sum of both stays within 64 bits.
+    // Half of the allowed range of timestamps (is_time()): the sum of both fits in 64 bits.
     constexpr std::int64_t kFar = std::int64_t{1} << 61;
-    // Numbers of the rank's own messages, the last one included.
+    // Numbers of the rank's own messages, including the last one.
     require(r->source_first() <= r->source_last(), "a relayed batch ends before it begins");
     require(r->source_last() <= kMaxMessages && r->lost_total() <= kMaxMessages,
             "more messages than a process can have sent");
@@ -110,14 +110,14 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   }
   const std::size_t count = b.events() != nullptr ? b.events()->size() : 0;
   require(count <= kMaxBatchEvents, "more events than a batch may hold");
-  // Not charged to the budget: events are as long here as in the frame, and kMaxBatchEvents bounds them.
+  // Not charged to the budget: events have the same size as in the frame, and kMaxBatchEvents bounds them.
   out.events.resize(count);
   // Copied as bytes: the frame's events need not be aligned.
   if (count != 0)
     std::memcpy(static_cast<void*>(out.events.data()), b.events()->Data(), count * sizeof(Event));
-  // Without a branch for each event: thousands of a batch are looked at, and next to no batch has a bad one.
+  // No branch per event: batches have thousands, and almost none has an invalid one.
   bool good = true;
-  // What a to v1 mean depends on the kind: they are not looked at here.
+  // The meaning of a to v1 depends on the kind: they are not checked here.
   for (const Event& event : out.events) {
     const auto kind = static_cast<std::uint16_t>(event.kind);
     good &= kind >= 1 && kind <= static_cast<std::uint16_t>(kLastEventKind);
@@ -162,7 +162,7 @@ ViewReply reply_of(const fb::ViewReply& v) {
   out.gate = v.gate();
   out.lease_left_s = lease_of(v.lease_left_s());
   out.note = text_of(v.note(), kMaxText, "note");
-  // The verifier counts a table as often as it is named, which bounds their number; texts are charged to the
+  // The verifier counts each reference to a table, which bounds their number; texts are charged to the
   // budget.
   if (v.ranks() != nullptr) {
     for (const fb::RankState* s : *v.ranks()) out.ranks.push_back(rank_state_of(*s));
@@ -177,7 +177,7 @@ ViewReply reply_of(const fb::ViewReply& v) {
       item.at_ns = time_of(i->at_ns());
       item.severity = enum_of(i->severity(), Severity::error, "severity out of range");
       item.text = text_of(i->text(), kMaxText, "text");
-      // Chunks and tables inside have checks of their own where they are read; here only their bytes count.
+      // Chunks and tables inside are checked where they are decoded; here only their bytes count.
       if (i->data() != nullptr) spend(i->data()->size());
       if (i->data() != nullptr) item.data.assign(i->data()->begin(), i->data()->end());
       out.items.push_back(std::move(item));
@@ -198,7 +198,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       return tables_of(*f.body_as_Tables(), header);
     case fb::Body_Text: {
       const auto& t = *f.body_as_Text();
-      // In braces the members are made from left to right, so that of several bad fields the first is named.
+      // Braces evaluate from left to right, so the first of several invalid fields is reported.
       return Text{time_of(t.at_ns()), enum_of(t.severity(), Severity::error, "severity out of range"),
                   text_of(t.text(), kMaxText, "text")};
     }
@@ -209,14 +209,14 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_RunEnd: {
       const auto& n = *f.body_as_RunEnd();
-      // As of a batch: sums over processes are made of it.
+      // As in a batch: it is summed over processes.
       require(n.dropped_total() <= kMaxDropped, "more events dropped than a process can have made");
       return Finish{n.exit_code(), time_of(n.at_ns()), n.dropped_total(),
                     text_of(n.text(), kMaxText, "text")};
     }
     case fb::Body_Hello: {
       const auto& h = *f.body_as_Hello();
-      // The rank is the header's: both must fit the world that the process says it is in.
+      // The rank is in the header: it must be below the world that the process sends.
       require(h.world() >= 1 && h.world() <= kMaxWorld && header.rank < h.world(), "rank not below world");
       return Hello{h.world(), h.pid(), text_of(h.host(), kMaxName, "host"),
                    text_of(h.clock_id(), kMaxName, "clock id"), h.relayed()};
@@ -229,7 +229,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_Ping: {
       const auto& p = *f.body_as_Ping();
-      // Both have 16 bits: a minute at most.
+      // Both have 16 bits: at most a minute.
       return Ping{p.id(), time_of(p.sent_ns()), p.look_ms(), p.pack_ms(), p.known()};
     }
     case fb::Body_Pong: {
@@ -264,7 +264,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
                       f.body_as_Prepared()->steps()};
     case fb::Body_Position:
       return position_of(f.body_as_Position());
-    // Any numbers: ViewLog::read() bounds the cursors by what it has.
+    // Any numbers: ViewLog::read() limits the cursors to its items.
     case fb::Body_ViewPoll: {
       const auto& p = *f.body_as_ViewPoll();
       return ViewPoll{p.log(), p.static_cursor(), p.cursor(), p.rank_revision(), p.want_items(), p.receipt()};
@@ -280,7 +280,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     case fb::Body_NONE:
       break;
   }
-  // Not reached: allowed() lets no frame without a body through.
+  // Not reached: allowed() rejects frames without a body.
   throw BadValue("no body");
 }
 

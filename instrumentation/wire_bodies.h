@@ -1,5 +1,5 @@
-// Private to the decoder: what a frame carries, as the message's body. The verifier has seen the frame. All
-// throw BadValue (wire_values.h) at the first bad field.
+// Private to the decoder: decodes the body of a verified frame. All functions throw BadValue (wire_values.h)
+// at the first invalid field.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace shardscope::instrumentation::wire {
 
-/// Of any kind. A batch's events are decoded into `storage`.
+/// Decodes any kind of body. A batch's events are decoded into `storage`.
 [[nodiscard]] Body body_of(const fb::Frame& frame, const Header& header, std::vector<Event> storage);
-/// What a rank says of its run once: model, modules, parameters, slices, groups.
+/// The static tables of a run: model, modules, parameters, slices, groups.
 [[nodiscard]] Tables tables_of(const fb::Tables& t, const Header& header);
 
 }  // namespace shardscope::instrumentation::wire

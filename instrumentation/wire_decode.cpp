@@ -1,6 +1,6 @@
-// Frames to messages. FlatBuffers' verifier sees that every offset and vector lies inside the frame; what it
-// cannot know is looked at where the body is read (wire_bodies.h), with how much memory it may unpack to
-// (wire_values.h). Nothing is returned of a frame with one bad field.
+// Frames to messages. FlatBuffers' verifier checks that every offset and vector is inside the frame; other
+// checks are where the body is decoded (wire_bodies.h), with a limit on the memory it may unpack to
+// (wire_values.h). A frame with one invalid field is rejected as a whole.
 #include <cstring>
 #include <string>
 #include <utility>
@@ -15,13 +15,13 @@ namespace shardscope::instrumentation::wire {
 
 namespace {
 
-// Batch to RunEnd are neighbours in the schema's union: a body that is put between them would be allowed
+// Batch to RunEnd are consecutive in the schema's union: a body inserted between them would be allowed
 // here.
 bool allowed(fb::Body body, From from) noexcept {
   switch (from) {
     case From::rank_publish:
       return body >= fb::Body_Batch && body <= fb::Body_RunEnd;
-    // Of the rank's process, or of a node's collector in its place.
+    // From the rank's process, or from a node's collector in its place.
     case From::rank_control:
       return body == fb::Body_Hello || body == fb::Body_Pong || body == fb::Body_Prepared ||
              body == fb::Body_Position || body == fb::Body_RelayHello;
@@ -29,7 +29,7 @@ bool allowed(fb::Body body, From from) noexcept {
       return body == fb::Body_Ping || body == fb::Body_RankCommand || body == fb::Body_Received ||
              body == fb::Body_Refusal;
     case From::viewer:
-      // A text asks to keep a moment: app/collector/moment_request.h.
+      // A text requests to store a moment: app/collector/moment_request.h.
       return body == fb::Body_ViewPoll || body == fb::Body_ViewCommand || body == fb::Body_Text;
     case From::collector_view:
       return body == fb::Body_ViewReply;
@@ -60,29 +60,29 @@ const char* name_of(Reject reject) noexcept {
 }
 
 Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event> storage) {
-  // Only publishers send tables, and only a collector answers a viewer with them: what others send is small.
+  // Only publishers send tables, and only a collector sends them to viewers: other frames are small.
   const bool large = from == From::rank_publish || from == From::collector_view;
   const std::size_t limit = large ? kMaxFrameBytes : kMaxControlBytes;
   if (bytes > limit) {
     return rejected(Reject::size,
                     std::to_string(bytes) + " bytes, at most " + std::to_string(limit) + " are accepted");
   }
-  // The identifier, at bytes 4 to 8, is read before the verifier has seen the frame.
+  // The identifier, bytes 4 to 8, is read before the verifier runs.
   if (bytes < 16) return rejected(Reject::size, "only " + std::to_string(bytes) + " bytes");
-  // FlatBuffers reads scalars in place; a socket's buffer may lie anywhere.
-  // Of 64-bit words: the vector's memory is aligned as the frame has to be.
+  // FlatBuffers reads scalars in place, but a socket's buffer may have any address. 64-bit words, so that the
+  // vector's memory is aligned.
   std::vector<std::uint64_t> large_copy;
   const auto* base = static_cast<const std::uint8_t*>(data);
-  // Sizes of scalars are at most 8 bytes: an address that 8 divides is right for each that FlatBuffers has
+  // Scalars have at most 8 bytes: with the base aligned to 8, every scalar that FlatBuffers aligned is
   // aligned.
   if (reinterpret_cast<std::uintptr_t>(base) % alignof(std::uint64_t) != 0) {
-    // Batches come one after another: they share a copy that is kept. Tables are rare.
+    // Batches arrive one after another: they share a buffer that is kept. Tables are rare.
     thread_local std::vector<std::uint64_t> kept_copy;
     // A batch of any size that a rank sends fits (FrameMemory::kBlockBytes); a copy of large tables is not
-    // kept by the thread.
+    // kept.
     constexpr std::size_t kKept = std::size_t{1} << 19;
     std::vector<std::uint64_t>& aligned = bytes <= kKept ? kept_copy : large_copy;
-    // Grows only: bytes of an earlier, longer frame stay behind the end and are not looked at.
+    // Never shrinks: bytes of an earlier, longer frame remain behind the end and are not read.
     if (aligned.size() * sizeof(std::uint64_t) < bytes) aligned.resize((bytes + 7) / 8);
     std::memcpy(aligned.data(), data, bytes);
     base = reinterpret_cast<const std::uint8_t*>(aligned.data());
@@ -94,10 +94,10 @@ Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event
   // model are fewer (kMaxModules, kMaxParams).
   flatbuffers::Verifier verifier(base, bytes, 16, 8'000'000);
   if (!fb::VerifyFrameBuffer(verifier)) return rejected(Reject::garbage, "the message is damaged");
-  // Read in place, without a copy, for as long as `base` is there: what is kept of it is copied by body_of().
+  // Read in place, without a copy, while `base` is valid; body_of() copies what it keeps.
   const fb::Frame& frame = *fb::GetFrame(base);
-  // After the verifier, so that reading it is safe; before the body, of which another version may mean
-  // something else.
+  // After the verifier, so that reading it is safe; before the body, whose meaning may differ in another
+  // version.
   if (frame.version() != kVersion) {
     return rejected(Reject::version, "protocol version " + std::to_string(frame.version()) +
                                          ", this program speaks " + std::to_string(kVersion) +

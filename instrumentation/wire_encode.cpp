@@ -1,7 +1,7 @@
 // Messages to frames. FlatBuffers writes a buffer from its end, children first: every string and vector of a
-// table is made before the table itself, which gives the order of the calls here. Types of modules and
-// parameters repeat, so each is written once (CreateSharedString). Events are one vector of structs of 40
-// bytes that have the layout of Event: they are copied as they lie in memory.
+// table is made before the table itself, which determines the order of the calls here. Types of modules and
+// parameters repeat, so each is written once (CreateSharedString). Events are one vector of 40-byte structs
+// with the layout of Event: they are copied without conversion.
 #include <cstring>
 
 #include "instrumentation/frame_memory.h"
@@ -21,21 +21,21 @@ using Offset = flatbuffers::Offset<void>;
 static_assert(sizeof(fb::EventRecord) == sizeof(Event) && alignof(fb::EventRecord) == alignof(Event));
 static_assert(FLATBUFFERS_LITTLEENDIAN, "events are copied as they lie in memory");
 
-// Enumerations travel as their numbers; decode() looks whether a number is one of them.
+// Enumerations are encoded as their numbers; decode() checks the range.
 flatbuffers::Offset<fb::StopRule> rule_of(Builder& b, const StopRule& rule) {
   return fb::CreateStopRule(b, static_cast<std::uint8_t>(rule.kind), rule.id, rule.count);
 }
 
-// In the order of the schema, which is not that of the struct: CreatePosition() takes numbers without names.
+// In the order of the schema, which differs from that of the struct: CreatePosition() is positional.
 flatbuffers::Offset<fb::Position> position_of(Builder& b, const Position& p) {
   return fb::CreatePosition(b, p.position.holding, p.position.number,
                             static_cast<std::uint8_t>(p.position.kind), p.position.id, p.passed,
                             p.lease_expirations, p.detail, p.position.steps);
 }
 
-/// One overload per body: builds it and names its type.
-// Where a call makes a string or a vector among its arguments, it makes one alone: with two, the order in
-// which they are written, and so the bytes, would be the compiler's choice.
+/// One overload per body: builds it and returns its offset and type.
+// At most one string or vector is made within an argument list: with two, the compiler would choose the order
+// in which they are written, and so the bytes.
 struct Encode {
   Builder& b;
   fb::Body type = fb::Body_NONE;
@@ -65,7 +65,7 @@ struct Encode {
     for (const ModuleInfo& module : t.modules) {
       const auto path = b.CreateString(module.path);
       // A model has few types of modules and one or two of elements: shared strings keep the tables of a
-      // large one small.
+      // large model small.
       const auto kind = b.CreateSharedString(module.type);
       modules.push_back(fb::CreateModule(b, module.id, module.parent, path, kind,
                                          b.CreateVector(module.params), module.hooks, module.model));
@@ -80,14 +80,14 @@ struct Encode {
                                        param.padding_elems, b.CreateVector(param.modules), param.persistent,
                                        param.frozen));
     }
-    // Structs, so that a list of them is one vector without offsets: 40 bytes a slice, and there may be ranks
-    // times parameters of them.
+    // Structs, so that a list of them is one vector without offsets: 40 bytes per slice, and there may be
+    // ranks times parameters of them.
     std::vector<fb::Slice> slices;
     slices.reserve(t.slices.size());
     std::vector<fb::Stride> strides;
     for (const SliceInfo& slice : t.slices) {
-      // Named by its number in the list of slices: most runs have no strides, and older readers pass over
-      // this list.
+      // Refers to the slice by its index: most runs have no strides, and older readers ignore this
+      // list.
       if (slice.block_elems != 0) {
         strides.emplace_back(static_cast<std::uint32_t>(slices.size()), slice.block_elems,
                              slice.stride_elems);
@@ -102,9 +102,9 @@ struct Encode {
     const auto module_vector = b.CreateVector(modules);
     const auto param_vector = b.CreateVector(params);
     const auto slice_vector = b.CreateVectorOfStructs(slices);
-    // Before the table begins: nothing else may be made while one is open.
+    // Before the table is started: nothing else may be built while one is open.
     const Own own = own_of(t);
-    // As long as the schema: a field that is added stands at its end there, and so here.
+    // In the order of the schema: new fields are added at the end there, and so here.
     return fb::CreateTables(b, t.world, t.local_world, t.stage, t.pid, t.elems, t.param_bytes, t.grad_bytes,
                             t.master_bytes, t.link_gbps, t.link_latency_us, t.simulated, model, device,
                             hardware, versions, config, host, module_vector, param_vector, slice_vector,
@@ -112,7 +112,7 @@ struct Encode {
                             b.CreateVectorOfStructs(strides), own.param_groups)
         .Union();
   }
-  /// What a rank says of itself beside the lists that are the same on every rank.
+  /// The fields of a rank that are not lists common to all ranks.
   struct Own {
     flatbuffers::Offset<flatbuffers::String> framework;
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::NotRecorded>>> not_recorded;
@@ -168,7 +168,7 @@ struct Encode {
   }
   Offset operator()(const Hello& m) {
     type = fb::Body_Hello;
-    // Apart from the clock's id: one string among the arguments, as said above.
+    // Separate from the clock's id: one string among the arguments, as above.
     const auto host = b.CreateString(m.host);
     return fb::CreateHello(b, m.world, m.pid, host, b.CreateString(m.clock_id), m.relayed).Union();
   }
@@ -176,7 +176,7 @@ struct Encode {
     type = fb::Body_RelayHello;
     const auto host = b.CreateString(m.host);
     const auto clock_id = b.CreateString(m.clock_id);
-    // First and count of each range in a row; ranges_of() of the decoder takes them apart.
+    // First and count of each range; ranges_of() in the decoder is the inverse.
     const auto flat = [this](const std::vector<RelayHello::Range>& ranges) {
       std::vector<std::uint32_t> numbers;
       for (const RelayHello::Range& range : ranges) numbers.insert(numbers.end(), {range.first, range.count});
@@ -193,7 +193,7 @@ struct Encode {
     type = fb::Body_Pong;
     return fb::CreatePong(b, m.id, m.ping_sent_ns, m.received_ns, m.sent_ns).Union();
   }
-  // Fields that a kind of command does not use are at their defaults, which take no bytes.
+  // Fields that a kind of command does not use have their defaults, which take no bytes.
   Offset operator()(const RankCommand& m) {
     type = fb::Body_RankCommand;
     const auto text = m.text.empty() ? flatbuffers::Offset<flatbuffers::String>() : b.CreateString(m.text);
@@ -251,13 +251,13 @@ struct Encode {
     std::vector<flatbuffers::Offset<fb::ViewItem>> items;
     for (const ViewItem& i : m.items) {
       const auto text = b.CreateString(i.text);
-      // data: bytes that the kind gives a meaning to; here they are only carried.
+      // data: its meaning depends on the kind; here it is opaque.
       items.push_back(fb::CreateViewItem(b, static_cast<std::uint8_t>(i.kind), i.rank, i.id, i.at_ns,
                                          static_cast<std::uint8_t>(i.severity), text,
                                          b.CreateVector(i.data)));
     }
-    // Children before the reply: ranks and items are complete here, and each list holds offsets to what is
-    // written already.
+    // Children before the reply: ranks and items are complete here, and each list holds offsets of written
+    // tables.
     const auto note = b.CreateString(m.note);
     const auto rank_vector = b.CreateVector(ranks);
     const auto item_vector = b.CreateVector(items);
@@ -270,33 +270,33 @@ struct Encode {
 
 }  // namespace
 
-// Out of line: the header does not know what a Buffer is.
+// Out of line: Buffer is incomplete in the header.
 Frame::Frame() = default;
 Frame::~Frame() = default;
 Frame::Frame(Frame&&) noexcept = default;
 Frame& Frame::operator=(Frame&&) noexcept = default;
-// A frame that was moved from has no buffer, and 0 bytes.
+// A moved-from frame has no buffer and 0 bytes.
 const std::uint8_t* Frame::data() const noexcept { return buffer_ ? buffer_->bytes.data() : nullptr; }
 std::size_t Frame::size() const noexcept { return buffer_ ? buffer_->bytes.size() : 0; }
 
 Frame encode(const Message& message) {
-  // So that a batch is not moved to a larger block while it is written: a builder grows by copying what it
-  // has.
+  // Estimated, so that a batch is not moved to a larger block while it is written: a builder grows by
+  // copying.
   std::size_t expected = 1024;
   if (const auto* batch = std::get_if<Batch>(&message.body)) expected += batch->events.size() * sizeof(Event);
   Builder builder(expected, &FrameMemory::instance());
   const auto run_id = builder.CreateString(message.header.run_id);
   Encode visitor{builder};
-  // The visitor notes the type beside the offset: a union has both.
+  // The visitor sets the type besides returning the offset: a union needs both.
   const Offset body = std::visit(visitor, message.body);
-  // With the file identifier, by which decode() refuses what is no frame at all.
+  // With the file identifier, by which decode() rejects other data.
   fb::FinishFrameBuffer(
       builder, fb::CreateFrame(builder, kVersion, message.header.rank, message.header.incarnation,
                                message.header.sequence, run_id, visitor.type, body, message.header.source,
                                message.header.source_next));
   Frame frame;
   frame.buffer_ = std::make_unique<Frame::Buffer>();
-  // Released without a copy; the allocator gets it back when the frame is freed, on whatever thread that is.
+  // Released without a copy; the allocator reuses it when the frame is freed, on any thread.
   frame.buffer_->bytes = builder.Release();
   return frame;
 }

@@ -1,4 +1,4 @@
-// Tables of a run from a frame: each list is bounded before it is read, and all together are looked at last.
+// Decodes the tables of a run: each list is bounded before it is read; the result is checked as a whole.
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -12,12 +12,12 @@ namespace shardscope::instrumentation::wire {
 
 namespace {
 
-/// What a rank says of itself beside the lists that are the same on every rank.
+/// Decodes the fields of a rank that are not lists common to all ranks.
 void take_own(const fb::Tables& t, RunTables& r) {
   r.framework = text_of(t.framework(), kMaxText, "framework");
   r.records = t.records();
-  // Each list is bounded before it is read: an entry takes much more memory than the few bytes that name it
-  // in the frame.
+  // Each list is bounded before it is read: a decoded entry takes much more memory than its few bytes in the
+  // frame.
   if (t.not_recorded() != nullptr) {
     require(t.not_recorded()->size() <= kMaxNotRecorded, "more reasons than supported");
     for (const fb::NotRecorded* lack : *t.not_recorded())
@@ -41,7 +41,7 @@ void take_own(const fb::Tables& t, RunTables& r) {
   if (t.lanes() != nullptr) {
     require(t.lanes()->size() <= kStreamCount, "more lanes than there are");
     for (const fb::LaneName* lane : *t.lanes()) {
-      // Before the cast to StreamId, which indexes tables of this length.
+      // Before the cast to StreamId, which is an index into arrays of this length.
       require(lane->lane() < kStreamCount, "lane out of range");
       r.lanes.push_back({static_cast<StreamId>(lane->lane()), text_of(lane->name(), kMaxName, "lane")});
     }
@@ -53,7 +53,7 @@ void take_own(const fb::Tables& t, RunTables& r) {
                                 g->beta2(), g->eps(), g->weight_decay(), ids_of(g->params())});
     }
   }
-  // After the slices, which they are of. More than one of the same slice is harmless: the last one counts.
+  // After the slices, to which they refer. Several for one slice are harmless: the last one counts.
   if (t.strides() != nullptr) {
     for (std::size_t i = 0; i < t.strides()->size(); ++i) {
       fb::Stride s;
@@ -81,8 +81,8 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
   r.param_bytes = t.param_bytes();
   r.grad_bytes = t.grad_bytes();
   r.master_bytes = t.master_bytes();
-  // Numbers are taken as they are and looked at all together by what_is_wrong(), which reads of recordings
-  // share.
+  // Numbers are copied as they are and checked together by what_is_wrong(), which the reader of recordings
+  // shares.
   r.link_gbps = t.link_gbps();
   r.link_latency_us = t.link_latency_us();
   r.simulated = t.simulated();
@@ -94,7 +94,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
   r.host = text_of(t.host(), kMaxName, "host");
   const std::size_t modules = t.modules() != nullptr ? t.modules()->size() : 0;
   const std::size_t params = t.params() != nullptr ? t.params()->size() : 0;
-  // Before reserve(), which would else ask for what a false count says.
+  // Before reserve(), which would otherwise allocate for a false count.
   require(modules <= kMaxModules, "more modules than supported");
   require(params <= kMaxParams, "more parameters than supported");
   r.modules.reserve(modules);
@@ -118,8 +118,8 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
     info.dtype = text_of(p->dtype(), kMaxName, "dtype");
     if (p->shape() != nullptr && p->shape()->size() != 0) {
       require(p->shape()->size() <= 16, "a parameter has more than 16 dimensions");
-      // The verifier asks for room, not for alignment, of what a vector holds.
-      // At most 16 numbers: nothing to charge to the budget.
+      // The verifier checks the size, not the alignment, of a vector's elements. At most 16 numbers: not
+      // charged to the budget.
       info.shape.resize(p->shape()->size());
       std::memcpy(info.shape.data(), p->shape()->Data(), info.shape.size() * sizeof(std::int64_t));
     }
@@ -132,11 +132,11 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
     r.params.push_back(std::move(info));
   }
   if (t.slices() != nullptr) {
-    // The verifier has seen that this number of structs lies in the frame: one of 40 bytes there is one of 56
+    // The verifier has checked that this number of structs is in the frame: 40 bytes each there, 56
     // here.
     r.slices.reserve(t.slices()->size());
     for (std::size_t i = 0; i < t.slices()->size(); ++i) {
-      // Copied for its alignment, as the shapes above.
+      // Copied because of alignment, as the shapes above.
       fb::Slice s;
       std::memcpy(static_cast<void*>(&s), t.slices()->Data() + i * sizeof s, sizeof s);
       r.slices.push_back(
@@ -144,7 +144,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
     }
   }
   take_own(t, r);
-  // Last: it compares lists with one another.
+  // Last: it compares lists with each other.
   if (const char* wrong = what_is_wrong(r)) throw BadValue(wrong);
   return out;
 }

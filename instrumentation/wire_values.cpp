@@ -4,13 +4,13 @@ namespace shardscope::instrumentation::wire {
 
 namespace {
 
-/// What one frame may still make us copy. A damaged or hostile frame can name the same string millions of
-/// times; no honest one unpacks to much more than its own size.
+/// Bytes that the current frame may still unpack to. A damaged or hostile frame can refer to the same string
+/// millions of times; a valid one unpacks to little more than its own size.
 thread_local std::size_t t_budget = 0;
 
 }  // namespace
 
-// Honest tables unpack to about their size: strings that are shared in the frame are copies here, hence the
+// Valid tables unpack to about their size: strings that are shared in the frame are copies here, hence the
 // factor. The constant is for small frames.
 void set_budget(std::size_t frame_bytes) noexcept { t_budget = 4 * frame_bytes + (1U << 16); }
 
@@ -20,9 +20,9 @@ void spend(std::size_t bytes) {
 }
 
 std::string text_of(const flatbuffers::String* s, std::size_t limit, const char* what) {
-  // FlatBuffers leaves out what is empty or was not known to an older writer.
+  // FlatBuffers omits empty strings and fields that an older writer did not have.
   if (s == nullptr) return {};
-  // Charged first: a text above its limit is refused either way.
+  // Charged first: a text above its limit is rejected in any case.
   spend(s->size());
   if (s->size() > limit)
     throw BadValue(std::string(what) + " has " + std::to_string(s->size()) + " bytes, at most " +

@@ -1,6 +1,6 @@
-// What an AdamW step multiplies and adds, computed once on the host: the same numbers for every backend,
-// which is half of why they agree bitwise.
-// The other half: both take the same steps in the same order (cuda/optimizer.cu, cpu/simd/optimizer.cpp).
+// Scalars of an AdamW step, computed once on the host: every backend uses the same values. Together with
+// equal operations in equal order (cuda/optimizer.cu, cpu/simd/optimizer.cpp) that makes the backends agree
+// bitwise.
 #pragma once
 
 #include <cmath>

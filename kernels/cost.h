@@ -1,5 +1,5 @@
-// What kernels do, as a cost model sees it: arithmetic and the memory it needs. With Backend::cost every
-// operation of ops.h checks its arguments and then adds its work to the WorkMeter of `exec`, in place of
+// Cost model of kernels: their arithmetic and memory traffic. With Backend::cost every operation
+// of ops.h checks its arguments and adds its work to the WorkMeter of `exec` instead of
 // computing.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace shardscope::kernels {
 
-/// A matrix product [rows, depth] x [depth, columns]; all 0: none, or a fused attention's.
+/// A matrix product [rows, depth] x [depth, columns]; all 0: no product, or fused attention.
 struct ProductShape {
   double rows = 0, columns = 0, depth = 0;
 };
 
-/// One kernel. `bytes`: what must pass between memory and processor at least once, every operand read and
-/// every result written; a kernel that reads an operand twice moves more.
+/// One kernel. `bytes`: lower bound of the traffic between memory and processor: every operand read once and
+/// every result written once; a kernel that reads an operand twice transfers more.
 struct Work {
   double matrix_flops = 0;  ///< of matrix products, 2 for each multiply-add
   double bytes = 0;

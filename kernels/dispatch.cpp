@@ -1,4 +1,4 @@
-// What a model computes, forward and backward: see dispatch.h.
+// Operations of a model, forward and backward: see dispatch.h.
 #include "kernels/dispatch.h"
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace shardscope::kernels {
 namespace {
 
-// B and T may be 0: an empty batch is no error.
+// B and T may be 0: an empty batch is valid.
 void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t H) {
   check_size(kernel, "B", B);
   check_size(kernel, "T", T);
@@ -52,7 +52,7 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
   check_size("linear_backward_weight", "N", N);
   check_size("linear_backward_weight", "in", in, 1);
   check_size("linear_backward_weight", "out", out, 1);
-  // Without dw there is no product: dy is read once, for the bias.
+  // Without dw there is no product: dy is read once, for dbias.
   const auto work =
       dw.data == nullptr
           ? cost::memory_only(cost::bytes_of(dy.type, real(N) * real(out)) +
@@ -87,7 +87,7 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
     return;
   SHARDSCOPE_ON_CUDA(layer_norm_backward, dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx,
                      write_params)
-  // One thread, so that sums over rows have one order (cpu/ops.h); an unknown backend is refused here.
+  // One thread, so that sums over rows have one order (cpu/ops.h); also rejects an unknown backend.
   static_cast<void>(cpu_threads(exec, "layer_norm_backward"));
   cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
 }
@@ -107,8 +107,8 @@ void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64
 }
 
 namespace {
-// Whether forward keeps the GELU's slope instead of its argument. It depends on backend and type alone, so
-// that forward and backward, which only share `kept`, always agree.
+// Whether forward keeps the GELU's slope instead of its argument. Depends only on backend and type, so that
+// forward and backward, which only share `kept`, always agree.
 bool keeps_slope(const Exec& exec, DType type) noexcept {
   return exec.backend == Backend::cpu && type == DType::f32;
 }
@@ -118,7 +118,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
                          std::int64_t N, std::int64_t in, std::int64_t out) {
   constexpr const char* kName = "linear_gelu_forward";
   check_same_type(kName, y.type, kept.type);
-  // The two operations check their sizes and meter their work themselves; so Backend::cost always comes here.
+  // The two operations check their sizes and meter their work; so Backend::cost always takes this path.
   if (exec.backend != Backend::cuda && !keeps_slope(exec, y.type)) {
     linear_forward(exec, kept, x, w, bias, N, in, out);
     gelu_forward(exec, y, kept, N * out);
@@ -128,7 +128,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
   check_size(kName, "in", in, 1);
   check_size(kName, "out", out, 1);
   SHARDSCOPE_ON_CUDA(linear_gelu_forward, y, kept, x, w, bias, N, in, out)
-  // fp32 on the CPU: one product with the GELU in its finish, without conversions.
+  // fp32 on the CPU: one product with the GELU as its finish operation, without conversions.
   for (const ConstPtr& operand : {x, w, bias.data == nullptr ? x : bias}) {
     check_same_type(kName, y.type, operand.type);
   }
@@ -200,8 +200,8 @@ void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32
 
 void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::int32_t* index, std::int64_t N,
                         std::int64_t rows, std::int64_t C, Write write) {
-  // Work: dy is read, and for each of its rows at most one of the table read and written; set zeroes the
-  // whole table.
+  // Work: dy is read, and for each of its rows at most one row of the table is read and written; Write::set
+  // zeroes the whole table.
   check_size("embedding_backward", "N", N);
   check_size("embedding_backward", "rows", rows, 1);
   check_size("embedding_backward", "C", C, 1);
@@ -240,9 +240,9 @@ void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out,
 std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B, std::int64_t T,
                                     std::int64_t C, std::int64_t H) {
   check_attention("attention_scratch_bytes", B, T, C, H);
-  // What the CPU kernel asks for on one thread stands for every device that is only modelled.
+  // For devices that are only modelled: the CPU kernel's scratch on one thread.
   if (exec.backend == Backend::cost) return cpu::attention_scratch_bytes(1, B, T, C, H);
-  // The CPU needs a head's packed operands for each thread, CUDA B*H*T floats or what cuDNN's plans want.
+  // The CPU needs a head's packed operands per thread, CUDA B*H*T floats or the size of cuDNN's plans.
   SHARDSCOPE_ON_CUDA(attention_scratch_bytes, type, B, T, C, H)
   return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
 }
@@ -254,7 +254,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
   check_size("cross_entropy", "ignored", ignored);
   // N - ignored may be 0: the loss is then NaN.
   check_size("cross_entropy", "rows that are not ignored", N - ignored);
-  // Logits read, and overwritten by their gradient.
+  // Logits are read and overwritten by their gradient.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
   SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale, ignored)
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
@@ -264,7 +264,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
          float grad_scale) {
   check_size("mse", "n", n, 1);
-  // x read, dx written, and an fp32 target.
+  // x is read, dx written, and an fp32 target read.
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
   SHARDSCOPE_ON_CUDA(mse, loss, dx, x, target, n, grad_scale)
   static_cast<void>(cpu_threads(exec, "mse"));

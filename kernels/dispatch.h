@@ -1,6 +1,6 @@
-// The operations of ops.h and columns.h: arguments that make no sense are refused, then the backend of `exec`
-// runs. dispatch.cpp has what a model computes, dispatch_states.cpp what is done with parameters, gradients
-// and optimizer states.
+// The operations of ops.h and columns.h: invalid arguments are rejected, then the backend of `exec` runs.
+// dispatch.cpp has the operations of a model, dispatch_states.cpp those on parameters, gradients and
+// optimizer states.
 //
 // Every operation has the same steps, in this order:
 //   1. sizes are checked, so that a modelled run (Backend::cost) refuses what a real one would;
@@ -9,7 +9,7 @@
 //   4. the CPU computes on the calling thread. cpu_threads() also refuses an unknown backend, and is
 //      called for that where the operation takes no threads.
 //
-// Contents, for example indices, are the caller's to check.
+// The caller must check contents, for example indices.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline constexpr bool kCudaBuilt = true;
 inline constexpr bool kCudaBuilt = false;
 #endif
 
-/// The context to launch on, if `exec` is CUDA and this build has it.
+/// The context to launch on, if `exec` is CUDA and this build has CUDA.
 inline const cuda::Context* cuda_context(const Exec& exec, const char* kernel) {
   if (exec.backend != Backend::cuda) return nullptr;
   if (!kCudaBuilt) throw_no_cuda(kernel);
@@ -35,8 +35,8 @@ inline const cuda::Context* cuda_context(const Exec& exec, const char* kernel) {
   return exec.cuda;
 }
 
-/// Returns from the operation with cuda::call(context, ...) when `exec` is CUDA. Discarded in builds without
-/// CUDA, which hold none of those functions.
+/// Returns from the operation with cuda::call(context, ...) if `exec` is CUDA. Empty in builds without CUDA,
+/// which lack these functions.
 #define SHARDSCOPE_ON_CUDA(operation, ...)                                       \
   if (const cuda::Context* on = cuda_context(exec, #operation); on != nullptr) { \
     if constexpr (kCudaBuilt) return cuda::operation(*on, __VA_ARGS__);          \
@@ -57,10 +57,10 @@ inline int cpu_threads(const Exec& exec, const char* kernel) {
   throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
 }
 
-// Work is counted in double: products of four sizes need not fit 64 bits.
+// Work is counted in double: products of four sizes may not fit 64 bits.
 inline double real(std::int64_t count) noexcept { return static_cast<double>(count); }
 
-// `least`: 0 for numbers of rows or elements, which may be none, 1 for widths.
+// `least`: 0 for numbers of rows or elements, which may be 0; 1 for widths.
 inline void check_size(const char* kernel, const char* name, std::int64_t value, std::int64_t least = 0) {
   if (value < least) {
     throw_bad_argument(kernel, std::string(name) + " is " + std::to_string(value) + "; it must be at least " +
@@ -68,7 +68,7 @@ inline void check_size(const char* kernel, const char* name, std::int64_t value,
   }
 }
 
-// Where a kernel is compiled for one type of all its tensors.
+// For kernels compiled for one type of all their tensors.
 inline void check_same_type(const char* kernel, DType a, DType b) {
   if (a != b) throw_bad_argument(kernel, "its tensors must share one element type");
 }

@@ -1,4 +1,4 @@
-// What is done with parameters, gradients and optimizer states, and with columns of matrices: see dispatch.h.
+// Operations on parameters, gradients and optimizer states, and on columns of matrices: see dispatch.h.
 #include <string>
 
 #include "kernels/columns.h"
@@ -11,7 +11,7 @@
 namespace shardscope::kernels {
 namespace {
 
-/// Groups of quantized values; `unit`: values in a byte.
+/// Checks groups of quantized values; `unit`: values per byte.
 void check_groups(const char* kernel, std::int64_t n, std::int64_t group_elems, std::int64_t unit) {
   check_size(kernel, "n", n);
   check_size(kernel, "group_elems", group_elems, 1);
@@ -35,7 +35,7 @@ void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16
                 std::int64_t n, const AdamW& settings) {
   check_size("adamw_step", "n", n);
   // t = 0 would divide by 1 - beta^0 = 0. Work: master, m and v of 4 bytes each are read and written, 24
-  // bytes an element.
+  // bytes per element.
   check_size("adamw_step", "step", settings.step, 1);
   if (cost::metered(exec,
                     cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
@@ -105,7 +105,7 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
 
 void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems) {
-  // Scales, 4 bytes a group, are left out of the work here and below.
+  // Scales, 4 bytes per group, are not counted as work here and below.
   check_groups("quantize_int8", n, group_elems, 1);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
   SHARDSCOPE_ON_CUDA(quantize_int8, values, scales, x, n, group_elems)
@@ -168,7 +168,7 @@ std::int64_t elems_in_columns(const MatrixPart& part, const std::int32_t* chosen
                               std::int64_t count) noexcept {
   std::int64_t elems = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    // The column's first element in the part; from there one every `columns` elements.
+    // The column's first element in the part; further ones follow every `columns` elements.
     const std::int64_t first = (chosen[i] - part.first_column + part.columns) % part.columns;
     if (first < part.elems) elems += (part.elems - first + part.columns - 1) / part.columns;
   }

@@ -1,4 +1,4 @@
-// Element types, all that a configuration or a file format needs of the kernels. Depends on nothing.
+// Element types, the only part of the kernels that configurations and file formats need. No dependencies.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace shardscope::kernels {
 
-/// i8: quantized values (int8, or two int4 in a byte). They travel and are dequantized, nothing else.
+/// i8: quantized values (int8, or two int4 per byte). They can only be transferred and dequantized.
 enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2, i8 = 3 };
 
 /// Bytes of one element.

@@ -1,5 +1,5 @@
-// What a kernel throws when it cannot do what it was asked: a missing backend or arguments that make no
-// sense.
+// Exception of a kernel that cannot execute a call: missing backend or invalid
+// arguments.
 #pragma once
 
 #include <stdexcept>
@@ -7,13 +7,13 @@
 
 namespace shardscope::kernels {
 
-/// Says which kernel, what was wrong with which value, and what to do.
+/// Its message has the kernel, the invalid value, the reason, and what to do.
 class KernelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Throws KernelError: this build holds no CUDA kernels.
+/// Throws KernelError: this build has no CUDA kernels.
 [[noreturn]] void throw_no_cuda(const char* kernel);
 
 /// Throws KernelError "<kernel>: <what>".

@@ -1,7 +1,7 @@
-// The one set of declarations behind which kernels/cpu and kernels/cuda stand. Dims: B batch, T tokens,
-// C width, H heads, V vocabulary, N rows (usually B*T). Arrays are contiguous, row-major. Arithmetic is
-// fp32 whatever the storage type; 16-bit results are rounded once, to nearest even. All calls are
-// stream-ordered on `exec`.
+// The operations that kernels/cpu and kernels/cuda implement. Dims: B batch, T tokens, C width, H heads,
+// V vocabulary, N rows (usually B*T). Arrays are contiguous, row-major. Arithmetic is fp32 whatever the
+// storage type; 16-bit results are rounded once, to nearest even. All calls are stream-ordered on
+// `exec`.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace shardscope::kernels {
 
-/// What happens to what the output held before: activations are set, parameter gradients accumulate.
+/// How a result is written: activations are set, parameter gradients are added to the old value.
 enum class Write : std::uint8_t { set, add };
 
 // ---- dense layers (fp32 products of cpu/gemm.h on the CPU, cuBLASLt on CUDA) ----
 /// y[N,out] = x[N,in] w[out,in]^T (+ bias[out]) (+ onto[N,out]); bias.data and onto.data may be null. `onto`
-/// has the type of y and shares no memory with it.
+/// has the type of y and must not overlap it.
 void linear_forward(const Exec&, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                     std::int64_t in, std::int64_t out, ConstPtr onto = {});
 /// dx[N,in] = dy[N,out] w[out,in]; dx.data may be null (first layer).
@@ -27,8 +27,8 @@ void linear_backward_weight(const Exec&, Ptr dw, Ptr dbias, ConstPtr dy, ConstPt
                             std::int64_t in, std::int64_t out, Write write);
 
 // ---- normalisation and activations -------------------------------------------------------------
-/// y[N,C]; mean[N] and rstd[N] fp32 are kept for backward. Biased variance. In backward dweight and dbias may
-/// be null.
+/// y[N,C]; mean[N] and rstd[N] fp32 are outputs for backward. Biased variance. In backward dweight and dbias
+/// may be null.
 void layer_norm_forward(const Exec&, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon);
 void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x,
@@ -37,17 +37,17 @@ void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr d
 /// Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))).
 void gelu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
 void gelu_backward(const Exec&, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
-/// A linear layer with a GELU behind it: y[N,out] = gelu(x w^T + bias), bias.data may be null. kept[N,out]
-/// gets what backward takes: the GELU's argument, or its slope where forward has the exponential at hand,
-/// memory is slower than arithmetic and nothing is rounded (fp32 on the CPU). To the bit as one after the
-/// other, but in 16 bits on CUDA: where the product's epilogue computes it (kernels/cuda/linear.cpp), the
-/// GELU is that of the sum before it is rounded, by cuBLASLt's tanh.
+/// A linear layer followed by a GELU: y[N,out] = gelu(x w^T + bias), bias.data may be null. kept[N,out] is an
+/// output for backward: the GELU's argument, or its slope if forward has computed the exponential, memory is
+/// slower than arithmetic and nothing is rounded (fp32 on the CPU). Bitwise equal to the two operations in
+/// sequence, except in 16 bits on CUDA: if the product's epilogue computes it (kernels/cuda/linear.cpp), the
+/// GELU is applied to the sum before rounding, with cuBLASLt's tanh.
 void linear_gelu_forward(const Exec&, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                          std::int64_t in, std::int64_t out);
-/// gelu_backward from what was kept.
+/// gelu_backward from `kept`.
 void gelu_backward_kept(const Exec&, Ptr dx, ConstPtr dy, ConstPtr kept, std::int64_t n);
-/// Gradient of the input of a linear layer behind a GELU: dx[N,in] = the GELU's gradient of dy w, from
-/// kept[N,in], with which dx shares no memory. Bits as above.
+/// Gradient of the input of a linear layer that follows a GELU: dx[N,in] = the GELU's gradient of dy w, from
+/// kept[N,in], which dx must not overlap. Bits as above.
 void linear_gelu_backward_input(const Exec&, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept, std::int64_t N,
                                 std::int64_t in, std::int64_t out);
 void relu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
@@ -56,7 +56,7 @@ void relu_backward(const Exec&, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n)
 void add(const Exec&, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n);
 
 // ---- embedding -----------------------------------------------------------------------------------
-/// y[N,C] (set or add) = table[index[i], :]. Indices are checked by the caller when data is read.
+/// y[N,C] (set or add) = table[index[i], :]. The caller must check indices when data is read.
 void embedding_forward(const Exec&, Ptr y, ConstPtr table, const std::int32_t* index, std::int64_t N,
                        std::int64_t C, Write write);
 /// dtable[rows,C] += dy[i,:] at row index[i], in order of i (deterministic). `Write::set` zeroes first.
@@ -65,7 +65,7 @@ void embedding_backward(const Exec&, Ptr dtable, ConstPtr dy, const std::int32_t
 
 // ---- causal multi-head attention ------------------------------------------------------------------
 /// out[B,T,C] from qkv[B,T,3C] (q | k | v, head h in columns [h*C/H, (h+1)*C/H) of each); scores scaled by
-/// 1/sqrt(C/H), position t sees 0..t. logsumexp[B,H,T] fp32 is kept for backward. Never stores T x T.
+/// 1/sqrt(C/H), position t sees 0..t. logsumexp[B,H,T] fp32 is an output for backward. Never stores T x T.
 void attention_forward(const Exec&, Ptr out, float* logsumexp, ConstPtr qkv, std::int64_t B, std::int64_t T,
                        std::int64_t C, std::int64_t H, void* scratch);
 void attention_backward(const Exec&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
@@ -75,8 +75,8 @@ void attention_backward(const Exec&, Ptr dqkv, ConstPtr dout, ConstPtr out, Cons
                                                   std::int64_t C, std::int64_t H);
 
 // ---- losses ----------------------------------------------------------------------------------------
-/// Mean cross entropy over the rows of logits[N,V] against target[N]. `ignored` of the targets, which must be
-/// their number, are below 0: such a row counts nowhere and its gradient is 0. *loss fp32, NaN where all are
+/// Mean cross entropy over the rows of logits[N,V] against target[N]. Rows with a target below 0 are ignored:
+/// they are not counted and their gradient is 0; `ignored` must be their number. *loss fp32, NaN if all are
 /// ignored, as in torch. logits are overwritten by their gradient times `grad_scale` (no second logits
 /// buffer).
 void cross_entropy(const Exec&, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
@@ -98,12 +98,12 @@ void adamw_step(const Exec&, float* master, float* m, float* v, Ptr param16, Con
                 const AdamW& settings);
 /// *sum += sum of squares in double; *bad |= 1 when any element is inf or nan.
 void squared_norm(const Exec&, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n);
-/// Elements that are no numbers to train on.
+/// Numbers of elements that are not finite.
 struct NotFiniteCount {
   std::uint64_t infinite = 0;  ///< of either sign
   std::uint64_t nan = 0;
 };
-/// Adds those of x[n] to *counts. For a gradient of which squared_norm() has found that it has some.
+/// Adds those of x[n] to *counts. For a gradient in which squared_norm() found some.
 void count_not_finite(const Exec&, NotFiniteCount* counts, ConstPtr x, std::int64_t n);
 /// dst[i] = convert(src[i]).
 void cast(const Exec&, Ptr dst, ConstPtr src, std::int64_t n);
@@ -113,23 +113,23 @@ void scale(const Exec&, Ptr x, float factor, std::int64_t n);
 /// dst (+)= src, fp32 arithmetic.
 void accumulate(const Exec&, Ptr dst, ConstPtr src, std::int64_t n);
 /// out[i] = factor * sum over k (in index order) of inputs[k][i], summed in fp32, rounded once. The fixed
-/// order is what makes stages agree bitwise. `inputs` is an array of `count` pointers of one type.
+/// order makes stages agree bitwise. `inputs` is an array of `count` pointers of one type.
 void reduce_sum(const Exec&, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t n, float factor);
 
 // ---- quantization (ZeRO++) ---------------------------------------------------------------------------
 // Symmetric, in consecutive groups of `group_elems` (the last of n may be shorter), each with one fp32 scale
 // = largest magnitude / 127 (int8) or / 7 (int4): |x - value * scale| <= scale / 2. An inf or NaN in a group
-// makes all of it not finite; a group below 1e-36 becomes zeros. int4: two values in a byte, the even one in
-// the low half; n and group_elems are even.
+// makes the whole group not finite; a group below 1e-36 becomes zeros. int4: two values per byte, the even
+// one in the low half; n and group_elems are even.
 /// values[n], scales[ceil(n / group_elems)].
 void quantize_int8(const Exec&, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems);
 void dequantize_int8(const Exec&, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
                      std::int64_t group_elems);
 
-/// Error feedback of quantized gradients (LoCo): what rounding loses is kept, as int8 in the same groups, and
-/// added the next time: h = x + e is quantized to q, then e <- beta * e + (1 - beta) * (h - q). Where h is
+/// Error feedback of quantized gradients (LoCo): the rounding error is stored as int8 in the same groups, and
+/// added in the next call: h = x + e is quantized to q, then e <- beta * e + (1 - beta) * (h - q). If h is
 /// not finite, the group's error is set to 0. values null: none.
 struct ErrorFeedback {
   std::int8_t* values = nullptr;  ///< [n]
@@ -153,8 +153,8 @@ void requantize_int4(const Exec&, std::uint8_t* values, float* scales, const Int
 void dequantize_sum_int4(const Exec&, Ptr x, const Int4Source* sources, std::uint32_t count, std::int64_t n,
                          std::int64_t group_elems, float factor);
 
-/// Bytes of scratch that the CPU backend's threads hold for matrix products and conversions, for memory
-/// accounting. It grows with the largest shapes and stays constant after the first step.
+/// Bytes of scratch held by the CPU backend's threads for matrix products and conversions, for memory
+/// accounting. Grows with the largest shapes and stays constant after the first step.
 [[nodiscard]] std::size_t cpu_workspace_bytes() noexcept;
 
 }  // namespace shardscope::kernels

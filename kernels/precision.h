@@ -1,4 +1,4 @@
-// How exactly matrix products are summed, for the whole process.
+// Precision of the sums of matrix products, for the whole process.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ enum class MatmulPrecision : std::uint8_t {
   highest,  ///< sums in double, rounded once: slow, and the same on every CPU
 };
 
-/// For comparisons with recorded runs: a ReLU whose input lies within the rounding of fp32 sums around zero
-/// changes its sign with the order of summation, and an optimizer like Adam makes whole steps of that. CPU
-/// only. Set it before the first product.
+/// For comparisons with recorded runs: a ReLU whose input is within the rounding error of fp32 sums around
+/// zero changes its sign with the order of summation, and an optimizer like Adam amplifies this to whole
+/// steps. CPU only. Set it before the first product.
 void set_matmul_precision(MatmulPrecision precision) noexcept;
 
 }  // namespace shardscope::kernels

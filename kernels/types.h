@@ -1,4 +1,4 @@
-// Types every kernel shares: element types (dtype.h), pointers and the place a kernel runs.
+// Types that all kernels share: element types (dtype.h), pointers and execution contexts.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace shardscope::kernels {
 
-/// cost: nothing is computed and no memory is touched; what a kernel would do goes to a WorkMeter (cost.h).
-/// cuda: a build without CUDA refuses it (KernelError).
+/// cost: nothing is computed and no memory is accessed; the kernel's work is added to a WorkMeter (cost.h).
+/// cuda: a build without CUDA rejects it (KernelError).
 enum class Backend : std::uint8_t { cpu, cuda, cost };
 
 namespace cuda {
@@ -16,9 +16,9 @@ class Context;  // kernels/cuda/context.h
 }
 class WorkMeter;  // kernels/cost.h
 
-/// Where a kernel runs. On the CPU a kernel runs to its end on the calling thread (a stream's worker);
-/// on CUDA it is launched on the stream of `cuda` and returns at once. Kernels never allocate: scratch memory
-/// is an argument whose size a `*_scratch_bytes` function gives.
+/// Where a kernel runs. On the CPU a kernel runs to completion on the calling thread (a stream's worker); on
+/// CUDA it is launched on the stream of `cuda` and returns at once. Kernels never allocate: scratch memory is
+/// an argument whose size a `*_scratch_bytes` function returns.
 struct Exec {
   Backend backend = Backend::cpu;
   const cuda::Context* cuda = nullptr;  ///< CUDA: stream, workspace and handles
@@ -26,7 +26,7 @@ struct Exec {
   int threads = 1;                      ///< CPU: worker threads a kernel may use
 };
 
-/// A typed pointer to contiguous memory; shape and layout stand at each function.
+/// A typed pointer to contiguous memory; each function documents shape and layout.
 struct Ptr {
   void* data = nullptr;
   DType type = DType::f32;

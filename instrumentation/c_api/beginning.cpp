@@ -1,4 +1,4 @@
-// The beginning of a run that is kept before anything is known of it, and memory levels given one by one.
+// shardscope_keep(): events recorded before a run starts. shardscope_memory_level(): sampled memory levels.
 #include <array>
 #include <mutex>
 #include <optional>
@@ -14,9 +14,9 @@ namespace {
 std::mutex g_keeping;
 std::optional<PreattachBuffer> g_kept;  // guarded by g_keeping
 
-/// Levels by pool and category. What is emitted is the change since the level that was emitted last, as
-/// allocations and frees: an event that a full ring drops leaves its level as it was, so the next call emits
-/// what both have changed, and the categories add up again.
+/// Levels by pool and category. Each call emits the change since the last emitted level, as an allocation or
+/// a free. If a full ring drops the event, the stored level stays unchanged, so the next call emits both
+/// changes and the categories still add up.
 class MemoryLevels {
  public:
   void set(MemoryPool pool, MemoryCategory category, std::int64_t bytes) {
@@ -45,7 +45,7 @@ class MemoryLevels {
     std::array<std::int64_t, kMemoryCategoryCount> levels{};
     std::int64_t total = 0;
   };
-  /// emit(); whether the calling thread's ring took the event.
+  /// emit(); returns whether the calling thread's ring stored the event.
   static bool emit_kept(const Event& event) noexcept {
     Ring* ring = detail::t_ring != nullptr ? detail::t_ring : detail::ring_slow();
     if (ring == nullptr) return false;
@@ -98,7 +98,7 @@ SHARDSCOPE_API shardscope_status shardscope_keep(int32_t detail, uint64_t ring_e
     if (ring_events != 0) RingRegistry::instance().set_capacity(static_cast<std::size_t>(ring_events));
     if (!g_kept) {
       forget_memory_levels();
-      RingRegistry::instance().forget_drops();  // those from before are missing in no run
+      RingRegistry::instance().forget_drops();  // earlier drops are missing in no run
       g_kept = PreattachBuffer{TickClock::sample(), RingRegistry::instance().dropped()};
     }
     g_detail.store(detail, std::memory_order_relaxed);

@@ -80,7 +80,7 @@ std::int64_t elems_of(const std::vector<std::int64_t>& shape) {
   return elems;
 }
 
-/// Pieces of a slice do not overlap, and the last ends within the parameter's `whole` elements.
+/// Blocks of a slice must not overlap, and the last must end within the parameter's `whole` elements.
 void require_strided(const SliceInfo& slice, std::int64_t whole) {
   if (slice.block_elems == 0 && slice.stride_elems == 0) return;
   const std::string which = "a slice of parameter " + std::to_string(slice.param);
@@ -94,7 +94,7 @@ void require_strided(const SliceInfo& slice, std::int64_t whole) {
           which + " ends behind its " + std::to_string(whole) + " elements");
 }
 
-/// Runs `body` on the tables of a run that goes on, or has not started yet.
+/// Runs `body` on the tables of a run, before or after its start.
 template <typename Body>
 [[nodiscard]] shardscope_status describe(shardscope_run* run, Body&& body) noexcept {
   return guarded([&] {
@@ -303,7 +303,7 @@ SHARDSCOPE_API shardscope_status shardscope_not_recorded(shardscope_run* run, ui
     require(what != 0 && (what & ~kAllCapabilities) == 0, "what is not one or more SHARDSCOPE_RECORDS_...");
     std::string words = limited(why, wire::kMaxText, "why");
     require(!words.empty(), "why is empty; say in words why it cannot be recorded");
-    // The last word on each of them counts.
+    // The latest reason of each capability replaces earlier ones.
     for (NotRecorded& lack : tables.not_recorded) lack.what &= ~what;
     std::erase_if(tables.not_recorded, [](const NotRecorded& lack) { return lack.what == 0; });
     tables.not_recorded.push_back({what, std::move(words)});
@@ -314,7 +314,7 @@ SHARDSCOPE_API shardscope_status shardscope_not_recorded(shardscope_run* run, ui
 SHARDSCOPE_API shardscope_status shardscope_update_run(shardscope_run* run, const shardscope_run_info* info) {
   return describe(run, [&](RunTables& tables) {
     shardscope_run_info known = take(info, shardscope_run_info SHARDSCOPE_RUN_INFO_INIT, "info");
-    // What a run is known by stays; the values that came with these do not matter.
+    // The identity of a run stays; these fields of `info` are ignored.
     known.run_id = tables.run_id.c_str();
     known.host = tables.host.c_str();
     known.rank = tables.rank;

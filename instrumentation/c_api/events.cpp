@@ -28,7 +28,7 @@ struct Levels {
 };
 const Levels g_levels;
 
-/// What a collector would refuse, and with it the whole batch, stays here; the rest is let through.
+/// Rejects events for which a collector would reject their whole batch; then checks the level of detail.
 bool wanted(const shardscope_event& event) noexcept {
   const auto kind = static_cast<std::size_t>(event.kind);
   if (kind - 1 >= kKinds - 1 || event.lane >= kStreamCount) [[unlikely]] {
@@ -43,7 +43,7 @@ void require_gate(std::int32_t kind) {
           "gate kind is " + std::to_string(kind) + "; use a SHARDSCOPE_GATE_...");
 }
 
-/// The one thread that is in a gate.
+/// Marks that a thread is in a gate; only one may be.
 class InGate {
  public:
   InGate() {
@@ -100,7 +100,7 @@ SHARDSCOPE_API int32_t shardscope_nccl_calls_of_thread(uint32_t* sequence) {
 }
 
 SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event) {
-  // The clock began at boot; 146 years are enough.
+  // Nanoseconds since boot; 146 years suffice.
   if (monotonic_ns < 0 || monotonic_ns >= (std::int64_t{1} << 62)) {
     g_invalid.fetch_add(1, std::memory_order_relaxed);
     return;

@@ -1,5 +1,5 @@
-// A child of fork() has the memory of its parent and one thread of its own: rings that no thread drains,
-// locks that may be held for ever, sockets that are the parent's. It is inert.
+// A child of fork() has its parent's memory but only one thread: rings that no thread drains, locks that may
+// never be released, sockets that belong to the parent. The library is inert in it.
 #include <pthread.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ void become_inert() {
   GateKeeper::instance().never_hold();
 }
 
-/// The keeper of gates exists before any fork: making it takes memory, which a child may not ask for.
+/// Creates the gate keeper before any fork: it allocates memory, which a forked child must not do.
 [[maybe_unused]] const bool g_registered = [] {
   (void)GateKeeper::instance();
   return pthread_atfork(nullptr, nullptr, become_inert) == 0;

@@ -1,4 +1,4 @@
-// The C interface's life of a run: started once, ended once, one at a time in a process.
+// Start, end and destruction of a run in the C interface; one run at a time per process.
 #include "instrumentation/c_api/run.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace shardscope::instrumentation::c_api {
 namespace {
 
-/// With its prefix within what a message may be.
+/// So that the answer and its prefix fit into a message.
 constexpr std::size_t kMaxAnswer = 16'000;
 
 std::mutex g_mutex;
@@ -43,7 +43,7 @@ PublisherOptions publisher_options(const shardscope_options& options) {
   return out;
 }
 
-/// For gates that run to a parameter: which modules use it.
+/// Lets gates that stop at a parameter look up which modules use it.
 void set_gate_module_params(const RunTables& tables) {
   std::vector<std::vector<std::uint32_t>> uses(tables.modules.size());
   for (const ModuleInfo& module : tables.modules) uses[module.id] = module.params;
@@ -54,13 +54,13 @@ void set_gate_module_params(const RunTables& tables) {
       });
 }
 
-/// What collectors would not take: the run would be seen nowhere.
+/// Rejects tables that collectors would reject: the run would be visible nowhere.
 void require_good(const RunTables& tables) {
   if (const char* wrong = what_is_wrong(tables))
     throw Failure(SHARDSCOPE_INVALID_ARGUMENT, std::string("what was described cannot be: ") + wrong);
 }
 
-/// Runs `body` with the publisher of a run that has started.
+/// Runs `body` with the publisher of a started run.
 template <typename Body>
 [[nodiscard]] shardscope_status with_publisher(shardscope_run* run, Body&& body) noexcept {
   return guarded([&] {
@@ -119,7 +119,7 @@ SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run) {
     const std::lock_guard lock(run->mutex);
     if (run->phase == shardscope_run::Phase::finished)
       throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: nothing more can be said of it");
-    if (!run->publisher) return;  // it all goes with the start
+    if (!run->publisher) return;  // the start sends everything
     require_good(run->tables);
     run->publisher->tables(run->tables);
     set_gate_module_params(run->tables);
@@ -127,10 +127,10 @@ SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run) {
 }
 
 SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run) {
-  // In a child of fork() nothing of it can be ended, for it goes on in the parent.
+  // A forked child must not end anything: the run continues in the parent.
   if (run == nullptr || is_forked_child()) return;
   const std::lock_guard lock(g_mutex);
-  if (g_active == run || g_active == nullptr) {  // also what a run that never started has set
+  if (g_active == run || g_active == nullptr) {  // also restores what a run that never started has set
     GateKeeper::instance().set_on_hold({});
     GateKeeper::instance().set_module_params({});
     Requests::set_answer({});

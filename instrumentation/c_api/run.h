@@ -1,4 +1,4 @@
-// A run behind the C interface's opaque pointer.
+// The run behind the C interface's opaque pointer.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
 
-/// Named and placed as the C header declares it.
+/// Name and namespace as declared in the C header.
 struct shardscope_run {
   enum class Phase : std::uint8_t { described, started, finished };
 
@@ -28,14 +28,14 @@ namespace shardscope::instrumentation::c_api {
 
 inline constexpr std::uint64_t kMaxRingEvents = std::uint64_t{1} << 26;
 
-/// If a beginning is kept: since when.
+/// The events kept since shardscope_keep(); nullopt if there are none.
 [[nodiscard]] std::optional<shardscope::instrumentation::PreattachBuffer> kept_beginning() noexcept;
-/// A run has taken it over.
+/// Called when a run has taken them.
 void end_keeping() noexcept;
-/// Memory levels start at 0 again.
+/// Memory levels restart at 0.
 void forget_memory_levels() noexcept;
 
-/// Events refused because of their fields, since the process began.
+/// Events rejected because of their fields, since the process started.
 [[nodiscard]] std::uint64_t invalid_events() noexcept;
 void count_invalid_event() noexcept;
 

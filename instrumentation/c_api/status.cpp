@@ -7,7 +7,7 @@
 namespace shardscope::instrumentation::c_api {
 
 namespace {
-/// Fixed, so that being out of memory can be reported as well.
+/// Of fixed size, so that running out of memory can be reported too.
 thread_local std::array<char, 512> t_words{};
 }  // namespace
 

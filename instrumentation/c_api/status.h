@@ -1,5 +1,5 @@
-// What every function of the C interface is made of: errors as numbers with words per thread, and structures
-// that say how large they are.
+// Common parts of the C interface's functions: status codes with a message per thread, and structures that
+// begin with their size.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace shardscope::instrumentation::c_api {
 
-/// A failure with the number it becomes.
+/// An error and its status code.
 class Failure : public std::runtime_error {
  public:
   Failure(shardscope_status status, const std::string& words) : std::runtime_error(words), status_(status) {}
@@ -21,21 +21,21 @@ class Failure : public std::runtime_error {
   shardscope_status status_;
 };
 
-/// Throws SHARDSCOPE_INVALID_ARGUMENT.
+/// Throws Failure with SHARDSCOPE_INVALID_ARGUMENT unless `good`.
 inline void require(bool good, const std::string& words) {
   if (!good) throw Failure(SHARDSCOPE_INVALID_ARGUMENT, words);
 }
 
-/// Keeps the words for shardscope_last_error() of this thread. Never throws.
+/// Stores the message for shardscope_last_error() of this thread. Never throws.
 void remember(const char* words) noexcept;
-/// Turns the exception in flight into its number, and remembers its words.
+/// Converts the current exception into its status code and stores its message.
 [[nodiscard]] shardscope_status status_of_exception() noexcept;
 
-/// This process was forked from one that had the library loaded: locks may be held for ever and threads are
-/// not here (fork.cpp).
+/// Whether this process is a fork of one that had the library loaded: its threads do not exist here and locks
+/// may never be released (fork.cpp).
 [[nodiscard]] bool is_forked_child() noexcept;
 
-/// Runs the body of a C function: no exception leaves it.
+/// Runs the body of a C function and converts exceptions into a status.
 template <typename Body>
 [[nodiscard]] shardscope_status guarded(Body&& body) noexcept {
   try {
@@ -49,8 +49,8 @@ template <typename Body>
   }
 }
 
-/// The caller's structure as this library knows it: fields its header did not have yet keep the defaults of
-/// `known`. Fields that only a newer header has must be zero, since we could not heed them.
+/// The caller's structure in this library's version: fields that are missing in an older header keep the
+/// defaults of `known`. Fields that only a newer header has must be zero: they could not be obeyed.
 template <typename Sized>
 [[nodiscard]] Sized take(const Sized* given, Sized known, const char* name) {
   require(given != nullptr, std::string(name) + " is NULL");
@@ -69,7 +69,7 @@ template <typename Sized>
 
 [[nodiscard]] inline std::string text_or_empty(const char* text) { return text != nullptr ? text : ""; }
 
-/// Throws if it is longer than what a collector accepts.
+/// Throws if the text is longer than a collector accepts.
 [[nodiscard]] inline std::string limited(const char* text, std::size_t limit, const char* name) {
   std::string out = text_or_empty(text);
   require(out.size() <= limit, std::string(name) + " has " + std::to_string(out.size()) + " bytes, at most " +

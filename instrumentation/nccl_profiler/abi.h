@@ -1,8 +1,8 @@
-// NCCL's profiler plugin interface, versions 5 (NCCL 2.28 and later) and 4 (2.27): what a plugin exports and
-// is called with. NCCL's documentation has plugins declare it themselves, and the toolkit ships no header.
-// Written from the documented interface (NVIDIA/nccl v2.28.9, ext-profiler/README.md and profiler_v4.h,
-// profiler_v5.h; BSD-3); only what is read here has fields, the rest of a union is its size. abi_test.cpp
-// holds the layout.
+// NCCL's profiler plugin interface, versions 5 (NCCL 2.28 and later) and 4 (2.27): the symbols a plugin
+// exports and the arguments of its calls. NCCL's documentation has plugins declare it themselves; the toolkit
+// ships no header. Written from the documented interface (NVIDIA/nccl v2.28.9, ext-profiler/README.md and
+// profiler_v4.h, profiler_v5.h; BSD-3); only fields that are used are declared, the rest of a union is
+// padding. abi_test.cpp checks the layout.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ using Result = int;  ///< ncclResult_t
 inline constexpr Result kSuccess = 0;
 using Logger = void (*)(int level, unsigned long flags, const char* file, int line, const char* format, ...);
 
-/// Types of events, and bits of the mask that asks for them.
+/// Event types; also the bits of the activation mask.
 enum EventType : std::uint64_t {
   kGroup = 1U << 0,
   kCollective = 1U << 1,
@@ -26,7 +26,7 @@ enum EventType : std::uint64_t {
   kCollectiveCall = 1U << 9,
   kPointToPointCall = 1U << 10,
 };
-/// The one state that is recorded: a channel of a kernel has ended, its GPU time is in the arguments.
+/// The only recorded state: a channel of a kernel has stopped; the arguments have its GPU time.
 inline constexpr int kKernelChannelStop = 22;
 
 struct CallV5 {  ///< collApi, and up to `stream` its like p2pApi

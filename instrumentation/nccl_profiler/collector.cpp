@@ -24,11 +24,11 @@ using instrumentation::EventKind;
 using instrumentation::kNoId;
 using instrumentation::StreamId;
 
-// Events of a lane should arrive within 4 ms of their time.
+// Events of a lane should arrive within 4 ms of their timestamp.
 constexpr auto kPeriod = std::chrono::milliseconds(2);
 constexpr std::int64_t kTurn = 1'000'000'000;
 constexpr std::int64_t kMaskPeriod = 50'000'000;
-/// A collective may wait this long for a rank that is late before its place is given to another.
+/// How long a collective may wait for a late rank before its slot is reused.
 constexpr std::int64_t kPatience = 60'000'000'000;
 
 std::int64_t now_ns() {
@@ -46,7 +46,7 @@ constexpr int kCalls =
     static_cast<int>(abi::kCollective | abi::kCollectiveCall | abi::kPointToPoint | abi::kPointToPointCall);
 constexpr int kKernels = kCalls | static_cast<int>(abi::kKernelChannel | abi::kProxyOperation);
 
-/// SHARDSCOPE_NCCL_LEVEL; -1: with the run's detail level.
+/// SHARDSCOPE_NCCL_LEVEL; -1: follows the run's detail level.
 int fixed_mask() {
   static const int mask = [] {
     const std::string_view level = environment("SHARDSCOPE_NCCL_LEVEL");
@@ -64,11 +64,11 @@ int fixed_mask() {
 }
 
 void set_mask(int* mask, int value) {
-  // NCCL reads it on its threads at every operation.
+  // NCCL's threads read it at every operation.
   __atomic_store_n(mask, value, __ATOMIC_RELAXED);
 }
 
-/// The fields that every kind about an operation has.
+/// The fields common to all kinds about an operation.
 template <EventKind kind>
 instrumentation::Fields<kind> fields_of(const OperationFacts& facts, const Communicator& of) {
   instrumentation::Fields<kind> fields;
@@ -88,7 +88,7 @@ Collector& Collector::instance() {
   static Collector* const collector = [] {
     auto* made = new Collector;  // never destroyed: NCCL's threads may report while the process ends
     pthread_atfork(nullptr, nullptr, [] { instance().set_forked(); });
-    // Many programs never destroy their communicators, and NCCL does not say that a job ends.
+    // Many programs never destroy their communicators, and NCCL does not report the end of a job.
     std::atexit([] { instance().close(); });
     return made;
   }();
@@ -99,7 +99,7 @@ std::uint32_t Collector::add(std::uint64_t id, const char* name, int nodes, int 
   const std::lock_guard lock(mutex_);
   std::uint32_t index = known_;
   if (index == kCommunicators) {
-    // One that is over gives its place; what is still reported of it is counted to the new one, at worst.
+    // Reuses the slot of a destroyed communicator; late reports about it may be attributed to the new one.
     for (index = 0; index < kCommunicators && communicators_[index].live.load(); ++index) {
     }
     if (index == kCommunicators) return index;
@@ -117,7 +117,7 @@ std::uint32_t Collector::add(std::uint64_t id, const char* name, int nodes, int 
   if (mask != nullptr) set_mask(mask, fixed_mask() >= 0 ? fixed_mask() : kCalls);
   if (alive_++ == 0) {
     ends_ = false;
-    // The program's signals are for its own threads.
+    // Signals are for the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -182,7 +182,7 @@ void Collector::run() {
     lock.lock();
   }
   lock.unlock();
-  // What has no times by now gets none: twice, because a place that NCCL is writing to is passed by once.
+  // Completes operations without times. Twice: a slot that NCCL is writing to is skipped once.
   for (int i = 0; i < 2; ++i) operations_.collect(*this, now_ns(), -1);
 }
 
@@ -274,12 +274,12 @@ void Collector::span(const OperationFacts& facts, const Communicator& of, std::i
   const bool gathers = facts.op == CollectiveOp::all_gather || facts.op == CollectiveOp::broadcast;
   LaneEnd& lane = lane_ends_[gathers ? 0 : 1];
   if (begin_ns < lane.at_ns && lane.communicator == facts.communicator) {
-    // One communicator's kernels run one after the other: it is the estimate of the clock that has moved.
+    // Kernels of one communicator are sequential: the overlap comes from a change of the clock estimate.
     begin_ns = lane.at_ns;
     end_ns = std::max(begin_ns, end_ns);
   }
-  // Spans of a lane nest, and two communicators' kernels may overlap: one of them then has no span, only the
-  // times that its nccl_kernel has.
+  // Spans of a lane must nest, but kernels of two communicators may overlap: the later one then has no span,
+  // only the times of its nccl_kernel.
   if (begin_ns < lane.at_ns) {
     if (overlapping_++ == 0) {
       message_of_own_run(

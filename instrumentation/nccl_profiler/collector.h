@@ -1,5 +1,5 @@
-// The plugin's thread: reads finished operations, turns them into events, switches what NCCL reports with the
-// detail level that is wanted.
+// The plugin's thread: reads finished operations, converts them to events, and adapts what NCCL reports to
+// the current detail level.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace shardscope::nccl_profiler {
 
-/// A communicator that NCCL has reported. Never deleted: reports come after its end.
+/// A communicator reported by NCCL. Never deleted: reports may arrive after its end.
 struct Communicator {
   std::atomic<bool> live{false};
   std::uint64_t id = 0;
@@ -26,7 +26,7 @@ struct Communicator {
   std::atomic<int*> mask{nullptr};  ///< NCCL's, one for the process; null when the communicator is over
   GpuClock clock;
 
-  /// The id folded to 32 bits, as events name it.
+  /// The id folded to 32 bits, as used in events.
   [[nodiscard]] std::uint32_t folded() const noexcept { return static_cast<std::uint32_t>(id ^ id >> 32U); }
 };
 
@@ -34,27 +34,27 @@ class Collector final : private Operations::Reader {
  public:
   static constexpr std::size_t kCommunicators = 1024;
 
-  /// The process's; never destroyed.
+  /// The process's instance; never destroyed.
   static Collector& instance();
 
-  /// A new communicator, whose mask is set; its index, or kCommunicators when there are too many. The first
-  /// one starts the thread. May throw.
+  /// Adds a communicator and sets its mask. Returns its index, or kCommunicators if there are too many. The
+  /// first one starts the thread. May throw.
   std::uint32_t add(std::uint64_t id, const char* name, int nodes, int ranks, int rank, int* mask);
-  /// With the last one, what is known is emitted and the thread ends.
+  /// Removing the last one emits the remaining operations and ends the thread.
   void remove(std::uint32_t index);
-  /// The process ends: as remove() of all that are left.
+  /// At process exit: remove() for all remaining communicators.
   void close();
-  /// Null for an index that is none of a live communicator.
+  /// Null if the index is not of a live communicator.
   [[nodiscard]] Communicator* live(std::uint32_t index) noexcept;
   [[nodiscard]] Communicator& any(std::uint32_t index) noexcept {
     return communicators_[index % kCommunicators];
   }
   [[nodiscard]] Operations& operations() noexcept { return operations_; }
-  /// Number of the next collective of a process that does not number them itself.
+  /// Sequence of the next collective, for a process that does not number them itself.
   [[nodiscard]] std::uint32_t next_sequence() noexcept {
     return sequence_.fetch_add(1, std::memory_order_relaxed);
   }
-  /// Set in a child of fork(), which has not the thread.
+  /// Set in a child of fork(), where the thread does not exist.
   [[nodiscard]] bool forked() const noexcept { return forked_.load(std::memory_order_relaxed); }
   void set_forked() noexcept { forked_.store(true, std::memory_order_relaxed); }
 
@@ -80,7 +80,7 @@ class Collector final : private Operations::Reader {
   std::condition_variable changed_;
   std::thread thread_;
 
-  // The thread's.
+  // Used by the thread only.
   std::unique_ptr<Sink> sink_;
   bool no_sink_ = false;  ///< there is none to be had
   std::uint64_t lost_reported_ = 0, overlapping_ = 0;

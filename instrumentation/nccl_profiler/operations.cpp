@@ -6,7 +6,7 @@
 namespace shardscope::nccl_profiler {
 namespace {
 
-// A place's word: generation in bits 32-63, users in bits 8-31, state in bits 0-7.
+// The word of a slot: generation in bits 32-63, users in bits 8-31, state in bits 0-7.
 constexpr std::uint64_t kStateMask = 0xFF;
 constexpr std::uint64_t kUser = 0x100;
 constexpr std::uint64_t kUsersMask = 0xFFFFFF00;
@@ -90,7 +90,7 @@ struct Operations::Place {
   }
 };
 
-/// While it lives the operation of a handle stays where it is; empty if it is past.
+/// While it exists the slot of a handle's operation is not reused; empty if the operation is past.
 class Operations::Use {
  public:
   Use(Place* place, std::uint32_t generation) noexcept {
@@ -132,7 +132,7 @@ Operations::Place* Operations::place_of(Handle handle) noexcept {
 }
 
 void* Operations::start(const OperationFacts& facts) noexcept {
-  // The next place is nearly always free; a few are tried, so that one that is held up is passed by.
+  // The next slot is nearly always free; a few are tried, so that a blocked one is skipped.
   constexpr int kTries = 16;
   for (int i = 0; i < kTries; ++i) {
     const std::uint32_t index = next_.fetch_add(1, std::memory_order_relaxed) % kPlaces;
@@ -154,7 +154,7 @@ void* Operations::start(const OperationFacts& facts) noexcept {
     place.proxies_ended.store(0, std::memory_order_relaxed);
     place.proxy_begin_ns.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed);
     place.proxy_end_ns.store(0, std::memory_order_relaxed);
-    // Added, not stored: the holder of an outdated handle may be counting itself in and out of the same word.
+    // Added, not stored: the holder of an outdated handle may be changing the user count of the same word.
     place.word.fetch_add(kOpen - kFilling, std::memory_order_release);
     return Handle{HandleKind::operation, 0, generation, index}.pack();
   }
@@ -233,8 +233,8 @@ std::size_t Operations::collect(Reader& reader, std::int64_t now_ns, std::int64_
     const bool timed_out = now_ns - place.last_report_ns.load(std::memory_order_relaxed) >= timeout_ns;
     ++remain;
     if (!place.complete() && !timed_out) continue;
-    // Closed first: with the next generation no thread becomes a user, and what is read here is complete. A
-    // thread that is writing just now makes this fail; the next call takes it.
+    // Closed first: with the next generation no thread becomes a user, and the data read here is complete. A
+    // concurrent writer makes this fail; the next call collects the operation.
     std::uint64_t idle = word_of(generation_of(word), kOpen);
     if (!place.word.compare_exchange_strong(idle, word_of(generation_of(word) + 1, kFilling),
                                             std::memory_order_acq_rel))

@@ -1,11 +1,11 @@
-// NCCL operations under way, in a pool of fixed size that NCCL's threads write and one thread of ours reads.
+// NCCL operations in progress: a pool of fixed size, written by NCCL's threads and read by one of ours.
 //
 // [Note: handles]
-// What NCCL is given as a handle is a number, never an address: a kind, a place in the pool and the
-// generation of the operation that is there. NCCL reports on operations after it has stopped them, after
-// their communicator is gone and, with PXN, with handles of another process; such a handle names a generation
-// that is past and is ignored. A place is taken by one word that holds generation, users and state: who
-// reports is a user while it writes, and a place with users is not given to the next.
+// A handle given to NCCL is a number, never an address: a kind, a slot in the pool and the generation of the
+// operation in it. NCCL reports on operations after it has stopped them, after their communicator is gone
+// and, with PXN, with handles of another process; such a handle has a past generation and is ignored. One
+// word per slot holds generation, users and state: a reporting thread is a user while it writes, and a slot
+// with users is not reused.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace shardscope::nccl_profiler {
 
-/// Kind in bits 60-63; the rest by kind. Never an address of a process: those leave the upper bits clear.
+/// Kind in bits 60-63; the rest depends on the kind. Never a valid address: those have the upper bits clear.
 enum class HandleKind : std::uint8_t {
   none = 0,
   call = 1,
@@ -40,7 +40,7 @@ struct Handle {
   [[nodiscard]] static Handle unpack(const void* handle) noexcept;
 };
 
-/// What is known of an operation when it starts.
+/// Properties of an operation, known when it starts.
 struct OperationFacts {
   std::uint32_t sequence = instrumentation::kNoId;
   std::uint32_t communicator = 0;  ///< index of the context
@@ -54,7 +54,7 @@ struct OperationFacts {
   std::uint64_t nccl_sequence = 0;
   std::int64_t started_ns = 0;  ///< host
 };
-/// What was reported of its kernel and its network operations.
+/// Reported times of its kernel and its network operations.
 struct OperationTimes {
   std::uint32_t channels_timed = 0;
   std::uint64_t begin_gpu_ns = 0, first_end_gpu_ns = 0, end_gpu_ns = 0;  ///< if channels_timed > 0
@@ -71,16 +71,16 @@ class Operations {
   Operations& operator=(const Operations&) = delete;
 
   // ---- NCCL's threads: wait-free, no allocation --------------------------------------------------------
-  /// The handle of a new operation, or null when there is no place: then it is counted as lost.
+  /// Handle of a new operation, or null if there is no free slot: then it is counted as lost.
   [[nodiscard]] void* start(const OperationFacts& facts) noexcept;
   void stop(Handle operation) noexcept;
-  /// A handle for a channel of its kernel, or null when the operation is past.
+  /// Handle of a channel of its kernel, or null if the operation is past.
   [[nodiscard]] void* begin_channel(Handle operation, std::uint8_t channel, std::uint64_t gpu_ns,
                                     std::int64_t host_ns) noexcept;
   void end_channel(Handle channel, std::uint64_t gpu_ns, std::int64_t host_ns) noexcept;
   [[nodiscard]] void* begin_proxy(Handle operation, std::int64_t host_ns) noexcept;
   void end_proxy(Handle proxy, std::int64_t host_ns) noexcept;
-  /// The context of the communicator of a handle's operation; false if it is past.
+  /// Stores the context of the communicator of a handle's operation; false if it is past.
   [[nodiscard]] bool communicator_of(Handle handle, std::uint32_t& context) noexcept;
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
@@ -90,9 +90,9 @@ class Operations {
     virtual void started(const OperationFacts& facts) = 0;
     virtual void ended(const OperationFacts& facts, const OperationTimes& times) = 0;
   };
-  /// Calls `reader` once when an operation has started, in order of start, and once when it is complete: it
-  /// has stopped and its channels have ended, or NCCL has reported nothing of it for `timeout_ns`
-  /// before `now_ns`. Ended places are free for others. Returns how many remain.
+  /// Calls `reader` once for each started operation, in order of start, and once for each completed one: it
+  /// has stopped and its channels have ended, or NCCL has reported nothing about it for `timeout_ns` before
+  /// `now_ns`. Frees the slots of completed ones. Returns how many remain.
   std::size_t collect(Reader& reader, std::int64_t now_ns, std::int64_t timeout_ns);
 
  private:

@@ -1,5 +1,5 @@
-// libnccl-profiler-shardscope.so: what NCCL calls. Nothing here throws, waits for a peer or allocates per
-// event; whatever NCCL hands over is checked, and what is not understood is ignored.
+// libnccl-profiler-shardscope.so: the functions that NCCL calls. They do not throw, wait for a peer or
+// allocate per event; every argument is checked, and unknown values are ignored.
 #include <time.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ abi::Result quietly(const Body& body) noexcept {
   try {
     body();
   } catch (...) {
-    // Out of memory or threads at init: this communicator is not followed.
+    // Out of memory or threads at init: this communicator is not recorded.
   }
   return abi::kSuccess;
 }
@@ -47,23 +47,23 @@ Communicator* communicator_of(void* context, std::uint32_t& index) noexcept {
   return Collector::instance().live(index);
 }
 
-/// Whether NCCL is asked for the times of kernels.
+/// Whether NCCL should report the times of kernels.
 bool times_kernels(const Communicator& of) noexcept {
   const int* mask = of.mask.load(std::memory_order_relaxed);
   return mask != nullptr &&
          (static_cast<unsigned>(__atomic_load_n(mask, __ATOMIC_RELAXED)) & abi::kKernelChannel) != 0;
 }
 
-/// A call of the API: its handle is the sequence itself, so that it never ends. Graph replays name the call
-/// at capture.
+/// A call of the API: its handle is the sequence itself and never becomes invalid. Graph replays refer to the
+/// call at capture.
 void* start_call(const abi::CallV5& call) noexcept {
   std::uint32_t sequence = current_collective();
   if (sequence == kNoId && !says_collectives()) sequence = Collector::instance().next_sequence();
   return Handle{HandleKind::call, type_of(call.datatype).code, 0, sequence}.pack();
 }
 
-/// Sequence of an operation whose call is `parent`; without one, as before version 5, of what this thread is
-/// doing.
+/// Sequence of an operation whose call is `parent`; without a parent, as before version 5, of the calling
+/// thread's current collective.
 std::uint32_t sequence_of(const Handle& parent) noexcept {
   if (parent.kind == HandleKind::call) return parent.index;
   const std::uint32_t current = current_collective();
@@ -84,7 +84,7 @@ void* start_collective(std::uint32_t communicator, const Communicator& of, void*
   facts.planned_channels = static_cast<std::uint8_t>(description.channels);
   facts.warps = static_cast<std::uint8_t>(description.warps);
   facts.op = *op;
-  // NCCL itself makes gathers and broadcasts of bytes; the call has the type it was called with.
+  // NCCL implements gathers and broadcasts on bytes; the call has the element type of the program.
   facts.type = parent.kind == HandleKind::call ? parent.channel : type.code;
   facts.channels = times_kernels(of) ? description.channels : std::uint8_t{0};
   const auto full = static_cast<std::int64_t>(description.count) * parts_of(*op, of.ranks);
@@ -96,8 +96,8 @@ void* start_collective(std::uint32_t communicator, const Communicator& of, void*
   return Collector::instance().operations().start(facts);
 }
 
-/// Sends and receives belong to an all-to-all of the program, or are not shown: there is no kind of
-/// collective for one.
+/// Sends and receives belong to an all-to-all of the program; others are not shown: there is no collective
+/// kind for them.
 void* start_point_to_point(std::uint32_t communicator, const Communicator& of, void* parent_object,
                            const abi::PointToPoint& description) noexcept {
   const Handle parent = Handle::unpack(parent_object);
@@ -126,14 +126,14 @@ void* start_kernel_channel(void* parent_object, const abi::KernelChannel& descri
 }
 
 void* start_proxy(void* parent_object, const abi::ProxyOperation& description) noexcept {
-  // With PXN a proxy works for another process, and the parent is one of that process.
+  // With PXN a proxy works for another process, and the parent handle is of that process.
   if (description.pid != getpid()) return nullptr;
   const Handle parent = Handle::unpack(parent_object);
   if (parent.kind != HandleKind::operation) return nullptr;
   return Collector::instance().operations().begin_proxy(parent, now_ns());
 }
 
-/// What both versions' descriptions have under the same names.
+/// The fields that the descriptions of both versions share.
 template <typename Description>
 void* start_common(std::uint32_t index, const Communicator& of, const Description& description) noexcept {
   switch (static_cast<std::uint64_t>(description.type)) {

@@ -26,7 +26,7 @@ const NcclHost* find_host() noexcept {
   const NcclHost* host = reinterpret_cast<instrumentation::NcclHostFunction>(symbol)();
   return host != nullptr && host->bytes >= sizeof(NcclHost) ? host : nullptr;
 }
-/// The process's, looked up once: programs export it from their start.
+/// The process's host interface, looked up once: programs export it from their start.
 const NcclHost* host() noexcept {
   static const NcclHost* const found = find_host();
   return found;
@@ -86,7 +86,7 @@ bool says_collectives() noexcept { return has_host() || shardscope_nccl_calls_of
 
 std::unique_ptr<Sink> sink_of_process() {
   if (has_host()) return std::make_unique<HostSink>();
-  // Below `steps` nothing is wanted because there is no run.
+  // Level `steps` is disabled only if there is no run.
   if (shardscope_enabled(SHARDSCOPE_DETAIL_STEPS) != 0) return std::make_unique<LibrarySink>(true);
   return nullptr;
 }
@@ -138,7 +138,7 @@ std::unique_ptr<Sink> start_own_run(const OwnRun& run, std::string& problem) {
   info.local_world = run.local_world;
   shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
   options.linger_s = 2;
-  // Who asks for the times of kernels by hand wants them in the run as well; viewers can change it later.
+  // A user who sets the level of kernel times wants them in the run as well; viewers can change it later.
   const char* level = std::getenv("SHARDSCOPE_NCCL_LEVEL");
   if (level != nullptr && std::string_view(level) == "kernels") options.detail = SHARDSCOPE_DETAIL_KERNELS;
   shardscope_run* created = nullptr;

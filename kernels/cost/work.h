@@ -1,5 +1,5 @@
-// The work of each operation of ops.h: shapes to flops and bytes. Element-wise arithmetic is left out: it is
-// always faster than the memory it needs.
+// The work of each operation of ops.h: flops and bytes from shapes. Element-wise arithmetic is not counted:
+// it always takes less time than its memory traffic.
 #pragma once
 
 #include "kernels/columns.h"
@@ -11,7 +11,7 @@ namespace shardscope::kernels::cost {
 [[nodiscard]] inline double bytes_of(DType type, double elems) noexcept {
   return elems * static_cast<double>(size_of(type));
 }
-/// A result of `elems`: added to, it is read first.
+/// Bytes of a result of `elems`; with Write::add it is read first.
 [[nodiscard]] inline double result_bytes(DType type, double elems, Write write) noexcept {
   return bytes_of(type, elems) * (write == Write::add ? 2 : 1);
 }
@@ -44,21 +44,21 @@ namespace shardscope::kernels::cost {
 [[nodiscard]] inline Work attention_forward(DType type, double B, double T, double C, double H) noexcept {
   return {2 * B * T * T * C, bytes_of(type, 4 * B * T * C) + 4 * B * H * T, type, true};
 }
-/// Five products: the scores again, and the gradients of probabilities, values, queries and keys.
+/// Five products: the scores recomputed, and the gradients of probabilities, values, queries and keys.
 [[nodiscard]] inline Work attention_backward(DType type, double B, double T, double C, double H) noexcept {
   return {5 * B * T * T * C, bytes_of(type, 8 * B * T * C) + 4 * B * H * T, type, true};
 }
 [[nodiscard]] inline Work memory_only(double bytes) noexcept { return {0, bytes, DType::f32}; }
 
-/// Work of moving `count` columns, with their numbers; in a part that is no whole rows a column has an
+/// Work of copying `count` columns and their indices; in a part of incomplete rows a column may have one
 /// element more or less.
 [[nodiscard]] inline Work moved_columns(DType type, const MatrixPart& part, double count) noexcept {
   const double elems = static_cast<double>(part.elems) * count / static_cast<double>(part.columns);
   return memory_only(bytes_of(type, 2 * elems) + 4 * count);
 }
 
-/// Adds `work` to the meter of a Backend::cost execution. True: the caller returns without computing.
-/// `exec.meter` is not null there.
+/// Adds `work` to the meter if `exec` is Backend::cost, where `exec.meter` is not null. True: the caller
+/// returns without computing.
 [[nodiscard]] inline bool metered(const Exec& exec, const Work& work) {
   if (exec.backend != Backend::cost) return false;
   exec.meter->add(work);

@@ -5,7 +5,7 @@
 namespace shardscope::kernels::cpu {
 namespace {
 
-/// A caller's scratch, moved to the next cache line: vectors that straddle two lines load at half the rate.
+/// Rounds a caller's scratch up to a cache line: vectors that straddle two lines load at half the rate.
 float* aligned(void* scratch) {
   return reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(scratch) + 63) / 64 * 64);
 }
@@ -20,12 +20,12 @@ std::int64_t floats_per_worker(const AttentionShape& shape) {
 std::size_t attention_scratch_bytes(int threads, std::int64_t B, std::int64_t T, std::int64_t C,
                                     std::int64_t H) {
   const AttentionShape shape{B, T, C, H};
-  // 64 bytes more, because aligned() may skip up to 63.
+  // 64 bytes more: aligned() may skip up to 63.
   return static_cast<std::size_t>(floats_per_worker(shape) * std::max(threads, 1)) * sizeof(float) + 64;
 }
 
-// Heads are shared out: they write different parts of the results and need nothing of each other. A head is
-// computed by one thread in one order, so that the bits do not depend on `threads`.
+// Parallel over heads: they write disjoint parts of the results. Each head is computed by one thread in a
+// fixed order, so that the bits do not depend on `threads`.
 void attention_forward(int threads, Ptr out, float* logsumexp, ConstPtr qkv, std::int64_t B, std::int64_t T,
                        std::int64_t C, std::int64_t H, void* scratch) {
   const AttentionShape shape{B, T, C, H};

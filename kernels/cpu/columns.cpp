@@ -7,10 +7,10 @@
 namespace shardscope::kernels::cpu {
 namespace {
 
-/// Calls visit(offset of the element, its number) for every element in a chosen column.
+/// Calls visit(offset of the element, its index k) for every element in a chosen column.
 template <class Visit>
 void for_chosen(const MatrixPart& part, const std::int32_t* chosen, std::int64_t count, const Visit& visit) {
-  // `row` is where the row's column 0 would lie; it is negative for a first row that is cut.
+  // `row` is the offset of the row's column 0; it is negative if the first row is incomplete.
   std::int64_t number = 0;
   for (std::int64_t row = -part.first_column; row < part.elems; row += part.columns) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -20,7 +20,7 @@ void for_chosen(const MatrixPart& part, const std::int32_t* chosen, std::int64_t
   }
 }
 
-// Elements are moved as bits: f16 and bf16 alike as 16-bit integers.
+// Elements are copied as bits: f16 and bf16 as 16-bit integers.
 template <class Element>
 void take(Element* dst, const Element* x, const MatrixPart& part, const std::int32_t* chosen,
           std::int64_t count) {
@@ -35,12 +35,12 @@ void put(Element* x, const Element* src, const MatrixPart& part, const std::int3
 }  // namespace
 
 void column_abs_sums(int threads, float* sums, ConstPtr x, const MatrixPart& part) {
-  // Threads share out columns, so that every sum keeps its order.
-  // Parts of 64 columns: no two threads write one cache line of `sums` where that is aligned.
+  // Parallel over columns, so that every sum keeps its order. Units of 64 columns: no two threads write one
+  // cache line of `sums` if it is aligned.
   parallel_ranges(threads, part.columns, 64, 1024, [&](std::int64_t begin, std::int64_t end, int) {
     std::fill(sums + begin, sums + end, 0.0F);
     for (std::int64_t row = -part.first_column; row < part.elems; row += part.columns) {
-      // What of this row lies in the part: the first and the last row may be cut.
+      // Columns of this row that are in the part: the first and the last row may be incomplete.
       const std::int64_t from = std::max<std::int64_t>(row + begin, 0);
       const std::int64_t to = std::min(row + end, part.elems);
       if (from >= to) continue;

@@ -7,7 +7,7 @@
 namespace shardscope::kernels::cpu {
 namespace {
 
-/// Elements below which a second thread costs more than it saves, and the unit parts are cut at (whole cache
+/// Elements below which a second thread does not pay off, and the unit of partitioning (whole cache
 /// lines).
 constexpr std::int64_t kLeast = 1 << 16;
 constexpr std::int64_t kUnit = 1024;
@@ -15,8 +15,8 @@ constexpr std::int64_t kUnit = 1024;
 void* at(Ptr p, std::int64_t i) { return cpu::at(p.data, size_of(p.type), i); }
 const void* at(ConstPtr p, std::int64_t i) { return cpu::at(p.data, size_of(p.type), i); }
 
-// body(first element, elements) on each thread's part. An element's result does not depend on the part it is
-// in ([Note: body and tail] in simd/vec.h).
+// body(first element, elements) on each thread's part. An element's result does not depend on its part
+// ([Note: body and tail] in simd/vec.h).
 template <class Body>
 void ranges(int threads, std::int64_t n, const Body& body) {
   parallel_ranges(threads, n, kUnit, kLeast,
@@ -25,7 +25,7 @@ void ranges(int threads, std::int64_t n, const Body& body) {
 
 }  // namespace
 
-// All of these: `at` moves each array to the part's first element, by its own element size.
+// In all of these `at` offsets each array to the part's first element, by its element size.
 void gelu_forward(int threads, Ptr y, ConstPtr x, std::int64_t n) {
   ranges(threads, n, [&](std::int64_t i, std::int64_t count) {
     vector_kernels().gelu_forward(at(y, i), y.type, at(x, i), x.type, count);
@@ -40,7 +40,7 @@ void gelu_backward(int threads, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n)
 
 void gelu_backward_slope(int threads, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n) {
   ranges(threads, n, [&](std::int64_t i, std::int64_t count) {
-    // Forward kept the slope itself: fp32 only (dispatch.cpp).
+    // Forward kept the slope: fp32 only (dispatch.cpp).
     vector_kernels().multiply(static_cast<float*>(dx.data) + i, static_cast<const float*>(dy.data) + i,
                               static_cast<const float*>(slope.data) + i, count);
   });
@@ -80,13 +80,13 @@ void scale(int threads, Ptr x, float factor, std::int64_t n) {
   });
 }
 
-// The sum in place of its first operand: an element is read before it is written.
+// In place on the first operand: each element is read before it is written.
 void accumulate(int threads, Ptr dst, ConstPtr src, std::int64_t n) { add(threads, dst, dst, src, n); }
 
 void reduce_sum(int threads, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t n, float factor) {
   ranges(threads, n, [&](std::int64_t i, std::int64_t part) {
-    // Threads share out elements, not inputs: each sum keeps its order of inputs.
+    // Parallel over elements, not inputs: each sum keeps its order of inputs.
     vector_kernels().reduce_sum(at(out, i), out.type, inputs, count, type, i, part, factor);
   });
 }

@@ -1,6 +1,6 @@
-// Table look-up and its gradient. The gradient of a row is the sum over the positions that read it, in their
-// order, in fp32 and rounded once: positions are grouped by row with a stable counting sort first.
-// Adding row after row of dy where it belongs would round a 16-bit table once for every position.
+// Table lookup and its gradient. The gradient of a row is the sum over the positions that read it, in their
+// order, in fp32 and rounded once: a stable counting sort first groups the positions by row. Adding each row
+// of dy directly would round a 16-bit table once per position.
 #include <algorithm>
 
 #include "kernels/cpu/isa.h"
@@ -36,15 +36,15 @@ void embedding_backward(Ptr dtable, ConstPtr dy, const std::int32_t* index, std:
   // start[r + 1] counts row r, then the prefix sum makes start[r] the first place of row r.
   for (std::int64_t i = 0; i < N; ++i) ++start[index[i] + 1];
   for (std::int64_t r = 0; r < rows; ++r) start[r + 1] += start[r];
-  // Ascending i, so the positions of a row stay in order (stable).
+  // Ascending i keeps the positions of a row in order (stable).
   for (std::int64_t i = 0; i < N; ++i) position[start[index[i]]++] = i;  // start[r] ends as the end of row r
 
-  // A 16-bit row is summed here, an fp32 row in the table itself. Either begins with what the row held.
+  // A 16-bit row is summed here, an fp32 row in the table itself; both start from the row's old value.
   float* sum = workspace_floats(Slot::row, C);
   std::int64_t next = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t end = start[r];
-    // No position reads this row: its gradient stays as it is.
+    // No position reads this row: its gradient is unchanged.
     if (next == end) continue;
     void* to = at(dtable.data, size_of(dtable.type), r * C);
     float* total = dtable.type == DType::f32 ? static_cast<float*>(to) : sum;

@@ -20,11 +20,11 @@ namespace {
 /// faster at the shapes of a transformer than the primitive's blocked kernel, and there is no shape to
 /// prepare.
 void packed_product(const Gemm& g, const float* a, const float* b, float* c, const float* bias) {
-  // The calling thread's own limit; oneDNN opens no parallel region when it is 1.
+  // The thread count of the calling thread; oneDNN starts no parallel region if it is 1.
   if (omp_get_max_threads() != g.threads) omp_set_num_threads(g.threads);
   bool add = g.add;
   if (bias != nullptr) {
-    // Written before the product, which then adds to it: the call has no bias.
+    // Written before the product, which is added to it: the call has no bias argument.
     if (add) {
       vector_kernels().add_bias(c, bias, g.m, g.n, g.ldc);
     } else {
@@ -44,15 +44,15 @@ void packed_product(const Gemm& g, const float* a, const float* b, float* c, con
   }
 }
 
-/// Rows of a product that are worth a thread: a strip of a transposed operand (simd/gemm.cpp).
+/// Unit of rows per thread: a strip of a transposed operand (simd/gemm.cpp).
 constexpr std::int64_t kRowUnit = 64;
 
-// Set before the first product (precision.h), so no order with other memory is needed.
+// Set before the first product (precision.h), so no memory ordering is needed.
 std::atomic<bool> g_sum_in_double{false};
 
-// MatmulPrecision::highest: each element in double, k in ascending order after what c held, the bias and an
-// operand that is added; rounded once. Two elements of op(A) are a_row or a_col floats apart, so
-// transposition is a matter of strides.
+// MatmulPrecision::highest: each element in double, k in ascending order, added to c's old value, the bias
+// and the added operand; rounded once. Two elements of op(A) are a_row or a_col floats apart, so
+// transposition only changes strides.
 void sum_in_double(const Gemm& g, const float* a, const float* b, float* c, const float* bias) {
   const std::int64_t a_row = g.trans_a == Trans::no ? g.lda : 1;
   const std::int64_t a_col = g.trans_a == Trans::no ? 1 : g.lda;
@@ -72,7 +72,7 @@ void sum_in_double(const Gemm& g, const float* a, const float* b, float* c, cons
   }
 }
 
-/// Finishes sums that lie in c already.
+/// Applies `finish` to sums that are already in c.
 void finish_rows(const Gemm& g, float* c) {
   const VectorKernels& kernels = vector_kernels();
   for (std::int64_t i = 0; i < g.m; ++i) {
@@ -87,7 +87,7 @@ void finish_rows(const Gemm& g, float* c) {
         kernels.multiply(row, row, g.operand + i * g.ld_beside, g.n);
         break;
       case Finish::gelu:
-        // One row, so its distance to the next does not matter.
+        // A single row, so its leading dimension does not matter.
         kernels.gelu_rows_slope(g.activation + i * g.ld_beside, 0, row, 0, 1, g.n);
         break;
     }
@@ -99,21 +99,21 @@ void finish_rows(const Gemm& g, float* c) {
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias) {
   if (sums_in_double()) {
     sum_in_double(shape, a, b, c, bias);
-    // An operand to add is in the sum already.
+    // The added operand is in the sum already.
     if (shape.finish != Finish::add) finish_rows(shape, c);
     return;
   }
   const VectorKernels& kernels = vector_kernels();
-  // The vector kernel takes m, n and k above 0 only (isa.h).
+  // The vector kernel requires m, n and k above 0 (isa.h).
   if (kernels.gemm == nullptr || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {
     packed_product(shape, a, b, c, bias);
     finish_rows(shape, c);
     return;
   }
-  // Rows are shared out; how an element is summed does not depend on the part it is in.
-  // Each thread packs B for itself in its own workspace: no barrier within a product.
+  // Parallel over rows; the order of an element's sum does not depend on its part. Each thread packs B in its
+  // own workspace: no barrier within a product.
   parallel_ranges(shape.threads, shape.m, kRowUnit, kRowUnit, [&](std::int64_t begin, std::int64_t end, int) {
-    // Rows [begin, end) of op(A) and of all that lies beside C.
+    // Rows [begin, end) of op(A), C and the operands of C's shape.
     Gemm part = shape;
     part.m = end - begin;
     if (shape.row_sums != nullptr) part.row_sums = shape.row_sums + begin;

@@ -14,7 +14,7 @@
 namespace shardscope::kernels::cpu {
 namespace {
 
-/// All that a primitive is made for; the key of a thread's products.
+/// All parameters of a primitive; the key of a thread's primitives.
 struct Shape {
   std::int64_t m, n, k, lda, ldb, ldc;
   Trans trans_a, trans_b;
@@ -25,7 +25,7 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
-// Of op(X): a transposed matrix is described by its strides, not moved.
+// Describes op(X): a transposed matrix by its strides, without copying.
 dnnl::memory::desc described(std::int64_t rows, std::int64_t columns, dnnl::memory::data_type type,
                              Trans trans, std::int64_t ld) {
   const dnnl::memory::dims strides =
@@ -33,7 +33,7 @@ dnnl::memory::desc described(std::int64_t rows, std::int64_t columns, dnnl::memo
   return {{rows, columns}, type, strides};
 }
 
-/// A primitive of one shape, made once per thread: making it takes longer than a small product.
+/// A primitive of one shape, made once per thread: creating it takes longer than a small product.
 struct Product {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -54,7 +54,7 @@ struct Product {
       sum.append_sum(1.0F);
       attributes.set_post_ops(sum);
     }
-    // oneDNN 3 has no descriptors of operations between shapes and primitives.
+    // oneDNN 3 has no operation descriptors between shapes and primitives.
 #if DNNL_VERSION_MAJOR >= 3
     using Wanted = dnnl::matmul::primitive_desc;
     primitive = dnnl::matmul(s.biased ? Wanted(engine, a, b, bias, c, attributes)
@@ -67,19 +67,19 @@ struct Product {
   }
 
   void run(const std::uint16_t* from_a, const std::uint16_t* from_b, void* to_c, const float* added) {
-    // oneDNN's memory objects take operands without const; they are only read.
+    // oneDNN's memory objects have no const; operands are only read.
     std::unordered_map<int, dnnl::memory> arguments{
         {DNNL_ARG_SRC, {a, engine, const_cast<std::uint16_t*>(from_a)}},
         {DNNL_ARG_WEIGHTS, {b, engine, const_cast<std::uint16_t*>(from_b)}},
         {DNNL_ARG_DST, {c, engine, to_c}}};
     if (added != nullptr) arguments.insert({DNNL_ARG_BIAS, {bias, engine, const_cast<float*>(added)}});
-    // The stream of a CPU engine: when wait() returns, the result is in c.
+    // A CPU engine's stream: when wait() returns, the result is in c.
     primitive.execute(stream, arguments);
     stream.wait();
   }
 };
 
-/// Most shapes kept of a thread: a run has one for each kind of layer of its model, a test has any number.
+/// Limit of cached shapes per thread: a run has one per kind of layer of its model, a test any number.
 constexpr std::size_t kShapesKept = 256;
 
 }  // namespace
@@ -106,14 +106,14 @@ void gemm_bf16(const Gemm& g, const std::uint16_t* a, const std::uint16_t* b, Pt
                     .biased = bias != nullptr,
                     .c_type = c.type,
                     .threads = g.threads};
-  // The calling thread's own limit; oneDNN opens no parallel region when it is 1.
+  // The thread count of the calling thread; oneDNN starts no parallel region if it is 1.
   if (omp_get_max_threads() != g.threads) omp_set_num_threads(g.threads);
-  // Of this thread: primitives are used without a lock.
+  // Per thread: primitives are used without a lock.
   thread_local std::map<Shape, Product> products;
   try {
     auto found = products.find(shape);
     if (found == products.end()) {
-      // All at once: no order of use is kept that would tell which to drop.
+      // Clears all: no order of use is tracked.
       if (products.size() >= kShapesKept) products.clear();
       found = products.emplace(shape, shape).first;
     }

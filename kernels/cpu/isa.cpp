@@ -20,7 +20,7 @@ const VectorKernels& table_of(Isa isa) noexcept {
 }
 
 std::atomic<const VectorKernels*>& chosen() noexcept {
-  // Relaxed order is enough: the tables are constants, complete before any thread starts.
+  // Relaxed order suffices: the tables are constants, complete before any thread starts.
   static std::atomic<const VectorKernels*> table{&table_of(best_isa())};
   return table;
 }
@@ -28,7 +28,7 @@ std::atomic<const VectorKernels*>& chosen() noexcept {
 }  // namespace
 
 bool isa_supported(Isa isa) noexcept {
-  // Both checks include that the operating system saves the registers. The flags follow
+  // Both checks include that the operating system saves the registers. The flags match
   // kernels/CMakeLists.txt.
   __builtin_cpu_init();
   switch (isa) {
@@ -51,7 +51,7 @@ Isa best_isa() noexcept {
   return Isa::baseline;
 }
 
-// Called for every operation: one load.
+// Called by every operation: one load.
 const VectorKernels& vector_kernels() noexcept { return *chosen().load(std::memory_order_relaxed); }
 
 void force_isa(Isa isa) {

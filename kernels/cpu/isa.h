@@ -1,6 +1,6 @@
-// The vector kernels of one instruction set, as a table chosen once at run time. Rows and ranges are the
-// caller's to divide among threads; the table's functions run on the calling thread, allocate nothing and
-// know no Exec.
+// The vector kernels of one instruction set, as a table chosen once at run time. The caller partitions rows
+// and ranges among threads; the table's functions run on the calling thread, allocate nothing and are
+// independent of Exec.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ struct Gemm;
 struct VectorKernels {
   const char* name;
   /// A matrix product (gemm.h) on the calling thread, m, n, k > 0; scratch of gemm_scratch_floats(), aligned
-  /// to 64 bytes. Null where oneDNN's is the faster one.
+  /// to 64 bytes. Null if oneDNN's is faster.
   void (*gemm)(const Gemm& shape, const float* a, const float* b, float* c, const float* bias,
                float* scratch);
   std::int64_t (*gemm_scratch_floats)();
-  // Element-wise, n elements from the pointers given; operands may alias exactly.
+  // Element-wise, n elements from the given pointers; operands may be identical but not overlap partially.
   void (*cast)(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n);
   void (*scale)(void* x, DType type, float factor, std::int64_t n);
   void (*add)(void* y, DType y_type, const void* a, DType a_type, const void* b, DType b_type,
@@ -50,11 +50,11 @@ struct VectorKernels {
   /// floats of scratch each.
   void (*column_sums)(float* total, float* partial, const void* x, DType type, std::int64_t rows,
                       std::int64_t cols, float* row);
-  // Rows of layer norm. `row` is C floats of scratch.
+  // Layer norm over rows. `row` is C floats of scratch.
   void (*layer_norm_forward)(void* y, DType y_type, float* mean, float* rstd, const void* x, DType x_type,
                              const float* weight, const float* bias, std::int64_t rows, std::int64_t C,
                              float epsilon, float* row);
-  /// dx rows set or added; dweight[C] and dbias[C] fp32 are added to. `scratch` is 5 * C floats.
+  /// dx rows are set or added to; dweight[C] and dbias[C] fp32 are added to. `scratch` is 5 * C floats.
   void (*layer_norm_backward)(void* dx, DType dx_type, bool add_dx, float* dweight, float* dbias,
                               const void* dy, DType dy_type, const void* x, DType x_type, const float* weight,
                               const float* mean, const float* rstd, std::int64_t rows, std::int64_t C,
@@ -67,7 +67,7 @@ struct VectorKernels {
                              const float* logsumexp, const AttentionShape& shape, std::int64_t first,
                              std::int64_t last, float* scratch);
   std::int64_t (*attention_scratch_floats)(const AttentionShape& shape);
-  /// Sum of the rows' losses; logits become (softmax - onehot) * factor, 0 in a row whose target is below 0.
+  /// Returns the sum of the rows' losses; logits become (softmax - onehot) * factor, 0 if target < 0.
   /// `row` is V floats of scratch.
   double (*cross_entropy)(void* logits, DType type, const std::int32_t* target, std::int64_t rows,
                           std::int64_t V, float factor, float* row);
@@ -79,12 +79,12 @@ struct VectorKernels {
                 DType grad_type, std::int64_t n, const AdamWScalars& scalars);
   /// sums[i] += |x[i]|
   void (*add_abs)(float* sums, const void* x, DType type, std::int64_t n);
-  /// Returns the sum of squares; *bad |= 1 where an element is inf or NaN.
+  /// Returns the sum of squares; *bad |= 1 if an element is inf or NaN.
   double (*squared_norm)(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
   /// out[i] = factor * sum over k of inputs[k][offset + i]; out starts at element 0.
   void (*reduce_sum)(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
                      std::int64_t offset, std::int64_t n, float factor);
-  // Quantization: whole groups from the start of the arrays, contracts in ops.h.
+  // Quantization: whole groups from the start of the arrays; contracts in ops.h.
   void (*quantize_int8)(std::int8_t* values, float* scales, const void* x, DType type, std::int64_t n,
                         std::int64_t group_elems);
   void (*dequantize_int8)(void* x, DType type, const std::int8_t* values, const float* scales, std::int64_t n,
@@ -109,12 +109,12 @@ namespace avx512 {
 extern const VectorKernels kTable;
 }
 
-/// The best table this CPU can run, or the one `force_isa` chose.
+/// The best table that this CPU supports, or the one chosen by `force_isa`.
 [[nodiscard]] const VectorKernels& vector_kernels() noexcept;
-/// Whether this CPU can run the instruction set.
+/// Whether this CPU supports the instruction set.
 [[nodiscard]] bool isa_supported(Isa isa) noexcept;
-/// For tests and benchmarks: makes every thread use this instruction set from now on. Throws KernelError when
-/// the CPU lacks it.
+/// For tests and benchmarks: all threads use this instruction set from now on. Throws KernelError if the CPU
+/// lacks it.
 void force_isa(Isa isa);
 [[nodiscard]] Isa best_isa() noexcept;
 

@@ -1,7 +1,7 @@
-// Dense layers on fp32 products. CPUs without bf16 arithmetic run bf16 products at a fifth of the
-// fp32 rate (oneDNN 2.6 emulates them; f16 it does not have at all), so 16-bit operands are converted to fp32
-// block by block: the same products, accumulated in fp32, each result rounded once. Where
-// bf16_products_pay(), a product of bf16 operands takes them as they are.
+// Dense layers on fp32 products. CPUs without bf16 arithmetic compute bf16 products at a fifth of the fp32
+// rate (oneDNN 2.6 emulates them, and does not support f16), so 16-bit operands are converted to fp32 block
+// by block: the same products, accumulated in fp32, each result rounded once. If bf16_products_pay(),
+// products of bf16 operands are computed without conversion.
 #include <algorithm>
 
 #include "kernels/cpu/gemm.h"
@@ -15,13 +15,13 @@ namespace shardscope::kernels::cpu {
 namespace {
 
 /// Rows of activations converted at a time, and the widest strip of a converted weight: bounds the scratch (a
-/// vocabulary of 50 000 would otherwise need another copy of the table) and keeps a block in the cache it is
-/// used from.
+/// vocabulary of 50 000 would otherwise need another copy of the table) and keeps each block in cache while
+/// it is used.
 constexpr std::int64_t kRowBlock = 512;
 constexpr std::int64_t kWeightFloats = std::int64_t{1} << 21;
 
-/// n floats from element `offset`: in place when stored as floats, else converted into the slot.
-/// The pointer into the slot is valid until the slot is used again.
+/// n floats from element `offset`: in place if stored as floats, else converted into the slot. The pointer
+/// into the slot is valid until the slot's next use.
 const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) {
   if (p.type == DType::f32) return static_cast<const float*>(p.data) + offset;
   float* buffer = workspace_floats(slot, n);
@@ -29,14 +29,14 @@ const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) 
   return buffer;
 }
 
-/// Whether op(a) op(b) into `to` takes these as they are.
-/// The shape has no say in it.
+/// Whether op(a) op(b) into `to` is computed from bf16 operands directly. Depends on the types only, not on
+/// the shape.
 bool stays_bf16(ConstPtr a, ConstPtr b, Ptr to) {
   return a.type == DType::bf16 && b.type == DType::bf16 && to.type != DType::f16 && bf16_products_pay();
 }
 
-/// to[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n]) of whole arrays of bf16.
-/// No conversion, no strips: the operands take half the memory of floats.
+/// to[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n]) on whole bf16 arrays. No conversion, no strips: the
+/// operands take half the memory of floats.
 void multiply_bf16(int threads, Ptr to, ConstPtr a, Trans trans_a, ConstPtr b, Trans trans_b, std::int64_t m,
                    std::int64_t n, std::int64_t k, bool add, const float* bias = nullptr) {
   const Gemm g{.trans_a = trans_a,
@@ -60,7 +60,7 @@ void put_rows(Ptr to, ConstPtr onto, std::int64_t offset, const float* block, st
               std::int64_t cols, std::int64_t ld) {
   const VectorKernels& kernels = vector_kernels();
   const std::size_t bytes = size_of(to.type);
-  // Rows without gaps are one long row: one call.
+  // Contiguous rows are one long row: one call.
   if (cols == ld) {
     cols *= rows;
     rows = 1;
@@ -80,32 +80,32 @@ const float* at_float(ConstPtr p, std::int64_t offset) {
   return p.data == nullptr ? nullptr : static_cast<const float*>(p.data) + offset;
 }
 
-/// What a result is put onto.
+/// The operand to which a result is added.
 ConstPtr before(Ptr to, Write write) { return write == Write::add ? ConstPtr(to) : ConstPtr(); }
 
-/// dw, and with row_sums the column sums of dy added to them (not where stays_bf16()).
+/// dw; with row_sums also adds the column sums of dy to them (not if stays_bf16()).
 void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr x, std::int64_t N,
                      std::int64_t in, std::int64_t out, Write write) {
   if (N != 0 && stays_bf16(dy, x, dw)) {
     multiply_bf16(threads, dw, dy, Trans::yes, x, Trans::no, out, in, N, write == Write::add);
     return;
   }
-  // in_place: dw is fp32 and the product adds to it directly. direct: nothing is converted, so one product
-  // over all N rows.
+  // in_place: dw is fp32 and the product is added to it directly. direct: nothing is converted, so one
+  // product covers all N rows.
   const bool in_place = dw.type == DType::f32;
   const bool direct = dy.type == DType::f32 && x.type == DType::f32;
   // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
   // summed in fp32, in order.
   const std::int64_t out_block =
       in_place ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
-  // Rows are the depth of this product: up to 2048 are converted at a time.
+  // Rows are this product's depth: up to 2048 are converted at a time.
   const std::int64_t row_block = direct ? N : std::min<std::int64_t>(N, 4 * kRowBlock);
   for (std::int64_t o = 0; o < out; o += out_block) {
     // result (rows_of_w, in) += grad (depth, rows_of_w)^T input (depth, in), row block by row block.
     const std::int64_t rows_of_w = std::min(out_block, out - o);
     float* result =
         in_place ? static_cast<float*>(dw.data) + o * in : workspace_floats(Slot::matrix_c, rows_of_w * in);
-    // A sum over no rows is 0; no product below sets it.
+    // A sum over no rows is 0, which no product below sets.
     if (N == 0 && (!in_place || write == Write::set)) std::fill_n(result, rows_of_w * in, 0.0F);
     for (std::int64_t r = 0; r < N; r += row_block) {
       const std::int64_t depth = std::min(row_block, N - r);
@@ -123,7 +123,7 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
                    .row_sums = row_sums == nullptr ? nullptr : row_sums + o};
       gemm(g, grad + o, input, result, nullptr);
     }
-    // The 16-bit result is rounded once, after all rows and what dw held.
+    // The 16-bit result is rounded once, after all rows and dw's old value.
     if (!in_place) put_rows(dw, before(dw, write), o * in, result, rows_of_w, in, in);
   }
 }
@@ -135,14 +135,14 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
   if (N == 0 || out == 0) return;
   const float* b = bias.data == nullptr ? nullptr : floats(Slot::parameters, bias, 0, out);
   if (in != 0 && stays_bf16(x, w, y) && (onto.data == nullptr || onto.type == y.type)) {
-    // oneDNN's sum adds to what the result holds: `onto` is brought there first.
+    // oneDNN's sum adds to the result's old value: `onto` is copied there first.
     if (onto.data != nullptr && onto.data != y.data) {
       vector_kernels().cast(y.data, y.type, onto.data, onto.type, N * out);
     }
     multiply_bf16(threads, y, x, Trans::no, w, Trans::yes, N, out, in, onto.data != nullptr, b);
     return;
   }
-  // x and y lie as floats: one block of all rows.
+  // x and y are floats: one block of all rows.
   const bool direct = x.type == DType::f32 && y.type == DType::f32;
   const std::int64_t row_block = direct ? N : std::min(N, kRowBlock);
   const std::int64_t out_block =
@@ -150,12 +150,12 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
           ? out
           : std::min(out, std::max<std::int64_t>(kWeightFloats / std::max<std::int64_t>(in, 1), 16));
   for (std::int64_t o = 0; o < out; o += out_block) {
-    // A strip of `cols` outputs: its weights are converted once and serve all row blocks.
+    // A strip of `cols` outputs: its weights are converted once for all row blocks.
     const std::int64_t cols = std::min(out_block, out - o);
     const float* weight = floats(Slot::matrix_b, w, o * in, cols * in);
     for (std::int64_t r = 0; r < N; r += row_block) {
-      // result (rows, cols) = input (rows, in) weight (cols, in)^T + bias. In place it is a part of y, whose
-      // rows are `out` apart; else it is dense and put_rows() rounds it.
+      // result (rows, cols) = input (rows, in) weight (cols, in)^T + bias. In place it is a part of y, with
+      // leading dimension `out`; else it is dense and put_rows() rounds it.
       const std::int64_t rows = std::min(row_block, N - r);
       const float* input = floats(Slot::matrix_a, x, r * in, rows * in);
       const bool in_place = y.type == DType::f32;
@@ -185,10 +185,10 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
     multiply_bf16(threads, dx, dy, Trans::no, w, Trans::no, N, in, out, write == Write::add);
     return;
   }
-  // Adding: the fp32 product adds to dx directly; a 16-bit dx is added when the sum is whole (put_rows).
+  // Adding: the fp32 product is added to dx directly; a 16-bit dx is added to the complete sum (put_rows).
   const bool in_place = dx.type == DType::f32;
   const std::int64_t row_block = in_place && dy.type == DType::f32 ? N : std::min(N, kRowBlock);
-  // Strips of `out`, summed in order: fp32 partial results, rounded at the last.
+  // Strips of `out`, summed in order: fp32 partial sums, rounded at the end.
   const std::int64_t out_block =
       w.type == DType::f32 ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
   // With several strips the converted weights are the larger operand, so rows go in one block unless they are
@@ -202,7 +202,7 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
       const std::int64_t depth = std::min(out_block, out - o);
       // result (rows, in) += grad (rows, depth) weight (depth, in), strip by strip.
       const bool whole = out_block >= out;
-      // Converted once for all row blocks when it is one strip.
+      // A single strip is converted once for all row blocks.
       const float* weight = whole && r > 0 && w.type != DType::f32
                                 ? workspace_floats(Slot::matrix_b, depth * in)
                                 : floats(Slot::matrix_b, w, o * in, depth * in);
@@ -220,8 +220,8 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
   }
 }
 
-// fp32 only (dispatch.cpp). slope[N,out] is the product's c: first the sums, then the GELU's slope in their
-// place, with y[N,out] as the activation.
+// fp32 only (dispatch.cpp). slope[N,out] is the product's c: first the sums, then overwritten by the GELU's
+// slope; y[N,out] is the activation.
 void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                          std::int64_t in, std::int64_t out) {
   if (N == 0) return;
@@ -240,7 +240,7 @@ void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, 
        static_cast<float*>(slope.data), static_cast<const float*>(bias.data));
 }
 
-// dx = (dy w) * slope, element by element while the sums are in the cache. fp32 only.
+// dx = (dy w) * slope, element-wise while the sums are in cache. fp32 only.
 void linear_gelu_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr slope, std::int64_t N,
                                 std::int64_t in, std::int64_t out) {
   if (N == 0) return;
@@ -263,7 +263,7 @@ void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPt
                             std::int64_t in, std::int64_t out, Write write) {
   const VectorKernels& kernels = vector_kernels();
   const bool has_product = dw.data != nullptr && out != 0 && in != 0 && N != 0;
-  // The product reads all of dy anyway.
+  // The product reads all of dy anyway, so it can add up its columns.
   const bool in_passing = has_product && gemm_adds_row_sums() && !stays_bf16(dy, x, dw);
   float* sums = dbias.data == nullptr ? nullptr : workspace_floats(Slot::columns, 3 * out);
   if (sums != nullptr) {

@@ -6,9 +6,9 @@ namespace shardscope::kernels::cpu {
 
 void cross_entropy(float* loss, Ptr logits, const std::int32_t* target, std::int64_t N, std::int64_t V,
                    float grad_scale, std::int64_t ignored) {
-  // 0 where all are ignored: the mean is 0 / 0 = NaN, and no row uses the factor.
+  // 0 if all are ignored: the mean is 0 / 0 = NaN, and no row uses the factor.
   const double rows = static_cast<double>(N - ignored);
-  // On the calling thread, in order of rows. The factor is computed in double and rounded once.
+  // On the calling thread, in row order. The factor is computed in double and rounded once.
   const double sum = vector_kernels().cross_entropy(
       logits.data, logits.type, target, N, V, static_cast<float>(static_cast<double>(grad_scale) / rows),
       workspace_floats(Slot::row, V));

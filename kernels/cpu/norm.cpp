@@ -14,7 +14,7 @@ void layer_norm_forward(int threads, Ptr y, float* mean, float* rstd, ConstPtr x
   float* parameters = workspace_floats(Slot::parameters, 2 * C);
   kernels.cast(parameters, DType::f32, weight.data, weight.type, C);
   kernels.cast(parameters + C, DType::f32, bias.data, bias.type, C);
-  // Rows are independent. A thread gets some 2^15 elements or more.
+  // Rows are independent. A thread gets at least about 2^15 elements.
   parallel_ranges(threads, N, 1, 1 + (1 << 15) / std::max<std::int64_t>(C, 1),
                   [&](std::int64_t begin, std::int64_t end, int) {
                     float* row = workspace_floats(Slot::row, C);
@@ -28,8 +28,8 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
                          const float* mean, const float* rstd, std::int64_t N, std::int64_t C, Write write_dx,
                          Write write_params) {
   const VectorKernels& kernels = vector_kernels();
-  // On the calling thread alone: weight and bias are summed over all rows, in one order. `parameters`
-  // holds weight[C], then the sums for weight and for bias.
+  // On the calling thread only: weight and bias gradients are summed over all rows, in one order.
+  // `parameters` holds weight[C], then the sums for weight and for bias.
   float* scratch = workspace_floats(Slot::row, 5 * C);
   float* parameters = workspace_floats(Slot::parameters, 3 * C);
   float* weight_sums = parameters + C;

@@ -1,9 +1,9 @@
-// The CPU backend: the operations of kernels/ops.h under the same contracts, run on the calling thread and at
+// The CPU backend: the operations of kernels/ops.h under the same contracts, on the calling thread and at
 // most `threads` OpenMP threads.
 //
-// A call returns when the result is in memory. Scratch memory beyond the arguments is the calling thread's
-// workspace (workspace.h). Operations without `threads` run on
-// the calling thread; among them are all sums over rows and elements, whose order must not depend on the
+// A call returns when the result is in memory. Scratch memory besides the arguments is the
+// calling thread's workspace (workspace.h). Operations without `threads` run on the calling
+// thread; among them are all sums over rows and elements, whose order must not depend on the
 // number of threads.
 #pragma once
 
@@ -25,9 +25,9 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
                          Write write_params);
 void gelu_forward(int threads, Ptr y, ConstPtr x, std::int64_t n);
 void gelu_backward(int threads, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
-/// dx[n] = dy[n] * slope[n], fp32. Where forward kept the GELU's slope (keeps_slope() in dispatch.cpp).
+/// dx[n] = dy[n] * slope[n], fp32. Used if forward kept the GELU's slope (keeps_slope() in dispatch.cpp).
 void gelu_backward_slope(int threads, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n);
-/// fp32 only: slope[N,out] gets the slope of the GELU.
+/// fp32 only: slope[N,out] receives the slope of the GELU.
 void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                          std::int64_t in, std::int64_t out);
 void linear_gelu_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr slope, std::int64_t N,

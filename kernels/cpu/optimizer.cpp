@@ -6,7 +6,7 @@
 namespace shardscope::kernels::cpu {
 namespace {
 
-/// By their bits, which are a sign, an exponent of all ones and what is behind it: nothing of an infinity.
+/// Compares bits: sign, an exponent of all ones, and a mantissa, which is 0 for an infinity.
 template <class Bits>
 void count_bits(NotFiniteCount* counts, const void* x, std::int64_t n, Bits sign, Bits infinity) {
   const auto* bits = static_cast<const Bits*>(x);
@@ -22,7 +22,7 @@ void count_bits(NotFiniteCount* counts, const void* x, std::int64_t n, Bits sign
 void adamw_step(int threads, float* master, float* m, float* v, Ptr param16, ConstPtr grad, std::int64_t n,
                 const AdamW& settings) {
   const AdamWScalars scalars = adamw_scalars(settings);
-  // Element-wise: bits do not depend on the parts.
+  // Element-wise: bits do not depend on the partitioning.
   parallel_ranges(threads, n, 1024, 1 << 16, [&](std::int64_t begin, std::int64_t end, int) {
     vector_kernels().adamw(master + begin, m + begin, v + begin,
                            param16.data == nullptr ? nullptr : at(param16.data, size_of(param16.type), begin),

@@ -1,5 +1,5 @@
-// Dividing a range among at most `threads` OpenMP threads. With one thread nothing of OpenMP is entered, so a
-// rank that shares its cores with others never wakes a pool.
+// Divides a range among at most `threads` OpenMP threads. With one thread OpenMP is not entered, so a rank
+// that shares its cores with others never wakes a thread pool.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 
 namespace shardscope::kernels::cpu {
 
-/// Calls body(begin, end, worker) on consecutive parts of [0, n), each a multiple of `unit` but for the last;
-/// worker is in [0, threads). Parts smaller than `least` elements are not worth a thread.
-/// Returns when all parts are done: the barrier at the end of the parallel region. The body may use worker to
-/// find scratch memory of its own. An
-/// exception cannot leave a parallel region: with several workers it ends the process. Kernels choose `unit`
-/// so that no result depends on where parts begin.
+/// Calls body(begin, end, worker) on consecutive parts of [0, n), each a multiple of `unit` except
+/// the last; worker is in [0, threads). Parts below `least` elements are not split further. Returns
+/// when all parts are done: the barrier at the end of the parallel region. The body may use worker to
+/// index scratch memory. An exception cannot leave a parallel region: with several workers it
+/// terminates the process. Kernels choose `unit` so that no result depends on the boundaries of
+/// parts.
 template <class Body>
 void parallel_ranges(int threads, std::int64_t n, std::int64_t unit, std::int64_t least, const Body& body) {
   const std::int64_t workers =
@@ -27,7 +27,7 @@ void parallel_ranges(int threads, std::int64_t n, std::int64_t unit, std::int64_
   for (std::int64_t worker = 0; worker < workers; ++worker) {
     const std::int64_t begin = std::min(worker * share, n);
     const std::int64_t end = std::min(begin + share, n);
-    // Rounding up to units can leave the last workers nothing.
+    // Rounding up to units may leave nothing for the last workers.
     if (begin < end) body(begin, end, static_cast<int>(worker));
   }
 }

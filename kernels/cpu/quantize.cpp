@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::int64_t kLeast = 1 << 15;  // elements worth a thread
 
-/// Whole groups to each thread: body(first element, elements, first group). A group has one scale, and with
-/// int4 an even number of elements, so no two threads write one byte.
+/// Gives whole groups to each thread: body(first element, elements, first group). A group has one scale, and
+/// with int4 an even number of elements, so no two threads write one byte.
 template <class Body>
 void group_ranges(int threads, std::int64_t n, std::int64_t group_elems, const Body& body) {
   parallel_ranges(threads, n, group_elems, kLeast, [&](std::int64_t begin, std::int64_t end, int) {
@@ -16,7 +16,7 @@ void group_ranges(int threads, std::int64_t n, std::int64_t group_elems, const B
   });
 }
 
-// The error arrays of a thread's part.
+// The error arrays at a thread's part.
 ErrorFeedback advanced(const ErrorFeedback& error, std::int64_t elems, std::int64_t groups) {
   if (error.values == nullptr) return error;
   return {error.values + elems, error.scales + groups, error.beta};
@@ -53,7 +53,7 @@ void requantize_int4(int threads, std::uint8_t* values, float* scales, const Int
                      std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
                      const ErrorFeedback& error) {
   group_ranges(threads, n, group_elems, [&](std::int64_t at, std::int64_t elems, std::int64_t group) {
-    // The sources are whole arrays, so the kernel gets `at` as an offset into them.
+    // The sources are whole arrays, so the kernel receives `at` as an offset into them.
     vector_kernels().requantize_int4(values + at / 2, scales + group, sources, count, at, elems, group_elems,
                                      factor, advanced(error, at, group));
   });

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Bytes that all threads hold, for cpu_workspace_bytes(). A counter alone: nothing is read on its account, so
-// relaxed order is enough. Within a function, so that it exists before the first block of any thread.
+// Bytes held by all threads, for cpu_workspace_bytes(). Only a counter: no other data depends on it, so
+// relaxed order suffices. Inside a function, so that it exists before the first block of any thread.
 std::atomic<std::size_t>& held() noexcept {
   static std::atomic<std::size_t> bytes{0};
   return bytes;
 }
 
-// One slot of one thread. It only grows; a larger request frees the old memory first, so what lay there is
-// lost.
+// One slot of one thread. It only grows; a larger request frees the old memory first and loses its
+// contents.
 class Block {
  public:
   Block() = default;

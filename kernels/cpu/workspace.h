@@ -1,6 +1,6 @@
-// Scratch memory of the kernels whose contract has no scratch argument (matrix products, conversions of small
-// arrays). One block per thread and slot, grown to the largest request and kept, so a steady state allocates
-// nothing.
+// Scratch memory of kernels whose contract has no scratch argument (matrix products, conversions of small
+// arrays). One block per thread and slot, grown to the largest request and kept, so that a steady state
+// allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace shardscope::kernels::cpu {
 
-/// The user of a block; two uses that overlap in time must name different slots.
+/// Uses of a block; two uses that overlap in time must have different slots.
 enum class Slot : std::uint8_t {
   matrix_a,    ///< linear.cpp: a block of activations or gradients as floats
   matrix_b,    ///< linear.cpp: weights or activations as floats
@@ -21,7 +21,7 @@ enum class Slot : std::uint8_t {
   count
 };
 
-/// At least `bytes` bytes, 64-byte aligned, uninitialised, valid on this thread until it asks for more in
+/// At least `bytes` bytes, 64-byte aligned, uninitialised, valid on this thread until its next request for
 /// this slot. Throws std::bad_alloc.
 [[nodiscard]] void* workspace(Slot slot, std::size_t bytes);
 [[nodiscard]] inline float* workspace_floats(Slot slot, std::int64_t n) {

@@ -9,7 +9,7 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-// Whether rows may be read and written 16 bytes at a time, as the cuDNN and the tensor-core kernels do.
+// Whether rows can be read and written 16 bytes at a time, as the cuDNN and the tensor-core kernels do.
 bool aligned(std::initializer_list<const void*> arrays) {
   for (const void* array : arrays) {
     if (reinterpret_cast<std::uintptr_t>(array) % 16 != 0) return false;
@@ -17,8 +17,8 @@ bool aligned(std::initializer_list<const void*> arrays) {
   return true;
 }
 
-// By context, type and shape alone, so that attention_scratch_bytes() decides as the calls do; alignment,
-// which it does not know, only ever leads to kernels that need less scratch memory.
+// Depends only on context, type and shape, so that attention_scratch_bytes() decides like the calls;
+// unaligned arrays, which it does not know of, only select kernels that need less scratch memory.
 bool by_cudnn(const Context& on, DType type, const AttentionShape& shape) {
   return on.attention() == Context::Attention::cudnn && cudnn_attention_fits(type, shape);
 }
@@ -53,7 +53,7 @@ void attention_backward(const Context& on, Ptr dqkv, ConstPtr dout, ConstPtr out
   const AttentionShape shape{B, T, C, H};
   check_width("attention_backward", shape);
   if (B == 0 || T == 0) return;
-  // Of the own kernels: fp32 [B,H,T].
+  // For our own kernels: fp32 [B,H,T].
   auto* delta = static_cast<float*>(scratch);
   const bool in_vectors = aligned({dqkv.data, dout.data, out.data, qkv.data});
   if (in_vectors && by_cudnn(on, qkv.type, shape)) {
@@ -68,7 +68,7 @@ void attention_backward(const Context& on, Ptr dqkv, ConstPtr dout, ConstPtr out
 std::size_t attention_scratch_bytes(const Context& on, DType type, std::int64_t B, std::int64_t T,
                                     std::int64_t C, std::int64_t H) {
   const AttentionShape shape{B, T, C, H};
-  // With cuDNN this makes the plans of the shape. Its scratch holds delta [B,H,T] too.
+  // With cuDNN this creates the shape's plans. Its scratch contains delta [B,H,T] too.
   if (B > 0 && T > 0 && by_cudnn(on, type, shape)) return cudnn_attention_scratch_bytes(on, type, shape);
   return static_cast<std::size_t>(B * H * T) * sizeof(float);
 }

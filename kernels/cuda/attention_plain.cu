@@ -1,9 +1,9 @@
-// Causal attention for any type and head width, in fp32 arithmetic: what the tensor-core kernels do not take.
-// A warp has a few rows; the other side comes through shared memory in tiles of 32 rows, one to a lane for
-// the scores. Sums over the head's columns have a lane to a column.
+// Causal attention for any type and head width, in fp32 arithmetic: for cases that the tensor-core kernels do
+// not support. A warp has a few rows; the other side is loaded into shared memory in tiles of 32 rows, one
+// row per lane for the scores. Sums over the head's columns have one column per lane.
 //
-// Backward is two kernels, one for dQ and one for dK and dV, each of which computes the scores anew: every
-// sum is then in one warp, in ascending order of rows, and the same in every run. Atomic additions to dQ
+// Backward has two kernels, one for dQ and one for dK and dV, and each recomputes the scores: every sum is
+// then computed by one warp, in ascending order of rows, and is the same in every run. Atomic additions to dQ
 // would not be.
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device.cuh"
@@ -18,7 +18,7 @@ constexpr int kBlock = kWarps * kRows;  ///< rows that a block owns
 constexpr int kTile = 32;               ///< rows of the side that is looped over, in shared memory
 constexpr int kPerLane = static_cast<int>(kWidestHead) / 32;  ///< columns of a head that a lane sums
 
-/// Where head h of sequence b lies, for block (x, b * H + h) of the grid. Offsets and strides in elements.
+/// Location of head h of sequence b, for block (x, b * H + h) of the grid. Offsets and strides in elements.
 struct Head {
   std::int64_t q, k, v;          ///< of token 0 in qkv[B,T,3C]
   std::int64_t stride;           ///< from token to token there
@@ -41,9 +41,9 @@ __device__ __forceinline__ Head head_of(const AttentionShape& s) {
           static_cast<int>(width)};
 }
 
-/// Rows [first, first + count) as floats, `width + 1` apart: where the width is even, lanes that read one
-/// column of 32 rows meet no bank twice. Rows from `rows` on are zero. All threads of the block call it; its
-/// stores are visible behind the next barrier.
+/// Copies rows [first, first + count) as floats, `width + 1` apart: if the width is even, lanes that read one
+/// column of 32 rows then have no bank conflicts. Rows from `rows` on are zero. All threads of the block call
+/// it; its stores are visible after the next barrier.
 template <class T>
 __device__ void stage(float* to, const T* from, std::int64_t stride, std::int64_t first, int count,
                       std::int64_t rows, int width) {
@@ -55,16 +55,16 @@ __device__ void stage(float* to, const T* from, std::int64_t stride, std::int64_
   }
 }
 
-/// Both in shared memory. `a` is the same row on all lanes (one broadcast), `b` a row of its own on each.
+/// Both in shared memory. `a` is the same row on all lanes (one broadcast), `b` a different row on each.
 __device__ __forceinline__ float dot(const float* a, const float* b, int width) {
   float sum = 0;
   for (int c = 0; c < width; ++c) sum = fmaf(a[c], b[c], sum);
   return sum;
 }
 
-/// sums[column of this lane] += weight of lane j * row j of the tile, for the first `count` rows.
-/// The lanes change roles: with a row to a lane they computed the weights, with columns lane, lane + 32, ...
-/// they add up. Weights go from lane to lane by shuffles, so the whole warp must call it.
+/// sums[column of this lane] += weight of lane j * row j of the tile, for the first `count` rows. Each lane
+/// computed the weight of one row; here it adds up columns lane, lane + 32, ... Weights are exchanged by
+/// shuffles, so the whole warp must call it.
 __device__ __forceinline__ void add_rows(float (&sums)[kPerLane], float weight, const float* tile, int count,
                                          int width) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -79,18 +79,18 @@ __device__ __forceinline__ void add_rows(float (&sums)[kPerLane], float weight, 
 }
 
 /// use(first row) for the tiles of rows [begin, end) of two arrays, each tile in shared memory by then.
-/// Bounds are the block's: all its threads meet the same barriers.
+/// Bounds are equal for the block: all its threads reach the same barriers.
 template <class T, class Use>
 __device__ __forceinline__ void walk_tiles(float* one, const T* first_array, std::int64_t first_stride,
                                            float* two, const T* second_array, std::int64_t second_stride,
                                            std::int64_t begin, std::int64_t end, std::int64_t rows, int width,
                                            const Use& use) {
   for (std::int64_t first = begin; first < end; first += kTile) {
-    // All warps have used the tiles before: they may be overwritten.
+    // All warps have used the previous tiles, which may now be overwritten.
     __syncthreads();
     stage(one, first_array, first_stride, first, kTile, rows, width);
     stage(two, second_array, second_stride, first, kTile, rows, width);
-    // These tiles are there for all warps, and so are the rows that the block staged before the loop.
+    // These tiles are visible to all warps, and so are the rows that the block staged before the loop.
     __syncthreads();
     use(first);
   }
@@ -106,10 +106,10 @@ __device__ __forceinline__ void store_row(T* to, const float (&sums)[kPerLane], 
   }
 }
 
-/// out[B,T,C] and logsumexp[B,H,T] from qkv[B,T,3C], for kBlock queries of one head. The softmax is kept up
-/// tile by tile: `top` is the largest score so far, `sum` of exp(score - top), and what was summed under an
-/// older top is shrunk by exp(old - new).
-/// Shared memory, rows of width + 1 floats: q (kBlock), k (kTile), v (kTile); 72 rows, 74 KB at the widest
+/// out[B,T,C] and logsumexp[B,H,T] from qkv[B,T,3C], for kBlock queries of one head.
+/// Online softmax over tiles: `top` is the largest score so far, `sum` of exp(score -
+/// top); earlier sums are scaled by exp(old - new) when top grows. Shared memory, rows
+/// of width + 1 floats: q (kBlock), k (kTile), v (kTile); 72 rows, 74 KB at the widest
 /// head.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
@@ -135,17 +135,17 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t query = block + first_row + r;
-      // A lane has key first + lane. Keys behind the end are behind every query that is stored.
+      // A lane has key first + lane. Keys after the end come after every query that is stored.
       const bool seen = first + lane <= query && query < s.T;
       const float score =
           seen ? dot(q + (first_row + r) * pitch, k + lane * pitch, head.width) * scale : -INFINITY;
       const float most = fmaxf(top[r], warp_max(score));
-      // Rows behind the end see no key, and every score of a row may be -inf: -inf - -inf would be NaN.
-      if (most == -INFINITY) continue;  // alike on the whole warp
+      // Rows after the end see no key, and every score of a row may be -inf: -inf - -inf would be NaN.
+      if (most == -INFINITY) continue;  // equal on the whole warp
       const float shrink = expf(top[r] - most);
       const float p = seen ? expf(score - most) : 0.0F;
       top[r] = most;
-      // The whole warp's weights in one tree; every lane keeps the row's whole sum.
+      // The whole warp's weights in one tree reduction; every lane holds the row's total.
       sum[r] = fmaf(sum[r], shrink, warp_sum(p));
 #pragma unroll
       for (int i = 0; i < kPerLane; ++i) o[r][i] *= shrink;
@@ -162,10 +162,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// dQ, the first third of dqkv[B,T,3C], for kBlock queries of one head: the sum over the keys that a query
-/// sees of scale * P (dP - delta) K, with P = exp(score - logsumexp) and dP = dout V^T.
-/// Shared memory, rows of width + 1 floats: q and dout (kBlock each), k and v (kTile each); 80 rows, 82 KB at
-/// the widest head.
+/// dQ, the first third of dqkv[B,T,3C], for kBlock queries of one head: the sum over the keys visible to a
+/// query of scale * P (dP - delta) K, with P = exp(score - logsumexp) and dP = dout V^T. Shared memory,
+/// rows of width + 1 floats: q and dout (kBlock each), k and v (kTile each); 80 rows, 82 KB at the widest
+/// head.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     queries_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,
@@ -208,9 +208,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// dK and dV, the other thirds of dqkv[B,T,3C], for kBlock keys of one head: sums over the queries that see a
-/// key. Beside queries_kernel, so that no sum depends on the order of blocks.
-/// dV = sum of P dout, dK = scale * sum of P (dP - delta) q, with P and dP as in queries_kernel. Shared
-/// memory as there, with k and v for the block and q and dout in tiles.
+/// key. A kernel separate from queries_kernel, so that no sum depends on the order of blocks. dV = sum of P
+/// dout, dK = scale * sum of P (dP - delta) q, with P and dP as in queries_kernel. Shared memory likewise,
+/// with k and v for the block and q and dout in tiles.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     keys_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,
@@ -247,8 +247,8 @@ __global__ void __launch_bounds__(kThreads)
       add_rows(dk[r], ds, q, kTile, head.width);
     }
   };
-  // From the tile that holds the first query to see the block's first key; queries before it see none of
-  // these keys.
+  // From the tile with the first query that sees the block's first key; earlier queries see none of these
+  // keys.
   walk_tiles(q, qkv + head.q, head.stride, g, dout + head.out, head.out_stride, block / kTile * kTile, s.T,
              s.T, head.width, step);
 #pragma unroll
@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// delta[B,H,T] = sum over the head's columns of dout[B,T,C] * out[B,T,C]; one warp to a token and head.
+/// delta[B,H,T] = sum over the head's columns of dout[B,T,C] * out[B,T,C]; one warp per token and head.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     delta_kernel(float* delta, const T* dout, const T* out, const AttentionShape s) {
@@ -291,8 +291,8 @@ std::size_t shared_bytes(const AttentionShape& s, int rows) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(s.width() + 1) * sizeof(float);
 }
 
-// More than 48 KiB of dynamic shared memory must be allowed for each kernel. What the device does not have is
-// refused here, by CUDA's error.
+// More than 48 KiB of dynamic shared memory must be enabled per kernel. If the device does not have it,
+// CUDA's error is thrown here.
 template <class Kernel>
 void allow(const char* name, Kernel kernel, std::size_t bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),

@@ -1,15 +1,15 @@
 // Causal attention on tensor cores for 16-bit types and heads of 64 or 128, after FlashAttention-2 (Dao
-// 2023): a warp has 16 rows, scores live in registers, T x T is never stored. Backward is two kernels, one
-// that loops over queries for a block of keys and one that loops over keys for a block of queries: that
-// recomputes the scores once more than adding up dQ atomically would, and gives the same bits in every run.
+// 2023): a warp has 16 rows, scores are in registers, T x T is never stored. Backward has two kernels, one
+// that loops over queries for a block of keys and one that loops over keys for a block of queries: this
+// recomputes the scores once more than atomic additions to dQ would, but gives the same bits in every run.
 //
 // [Note: a step]
-// The rows that a block owns (Q forward; K and V, or Q and dout, backward) stay in shared memory. The other
+// The rows owned by a block (Q forward; K and V, or Q and dout, backward) stay in shared memory. The other
 // side passes through two buffers: while step i is computed, the copies of step i + 1 are in flight. A step:
 //   issue the copies of the next step;
 //   wait for this thread's copies of this step; barrier: those of all threads have arrived;
 //   compute; barrier: all warps have read the buffer, the copies of step i + 2 may overwrite it.
-// There is no other barrier: a warp computes its 16 rows alone.
+// There is no other barrier: a warp computes its 16 rows independently.
 //
 // Shared memory of a block: forward 48 KiB (heads of 64) or 80 KiB (128), backward 64 KiB or 96 KiB.
 #include "kernels/cuda/attention.h"
@@ -18,11 +18,11 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-// exp(x) is computed as exp2(x log2 e): the multiplication is part of a multiply-add that is there anyway.
+// exp(x) is computed as exp2(x log2 e): the multiplication is part of an existing multiply-add.
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr float kLn2 = 0.6931471805599453F;
 constexpr int kStep = 64;  ///< rows of the side that is looped over
-// 16 x 8 results that a warp has of a step's scores: 4 floats each in a lane.
+// A warp's 16 x 8 tiles of a step's scores: 4 floats of each per lane.
 constexpr int kTiles = kStep / 8;
 
 template <int D>
@@ -32,8 +32,8 @@ struct Shape {
   static constexpr int kBlock = kWarps * 16;  ///< rows a block owns
 };
 
-/// Where head h of sequence b begins in q, k and v, and how far apart tokens are.
-/// Strides and offsets are in elements. The grid is (blocks of rows, B * H).
+/// Start of head h of sequence b in q, k and v, and the stride of tokens. Strides and offsets are in
+/// elements. The grid is (blocks of rows, B * H).
 template <class T>
 struct Head {
   const T* q;
@@ -59,7 +59,7 @@ __device__ __forceinline__ Head<T> head_of(const T* qkv, int length, int H) {
           (std::int64_t{b} * H + h) * length};
 }
 
-/// The side that is looped over: rows of two arrays, kStep of them in a step, two steps in shared memory. See
+/// The side that is looped over: rows of two arrays, kStep of them per step, two steps in shared memory. See
 /// [Note: a step].
 template <class T, int D>
 struct Pairs {
@@ -70,34 +70,34 @@ struct Pairs {
   std::int64_t second_stride;
   int rows;
 
-  /// Even and odd steps have a buffer each.
+  /// Even and odd steps use separate buffers.
   __device__ __forceinline__ Tile<T, D> tile(int step, int which) const {
     return {shared + (step % 2 * 2 + which) * kStep * D};
   }
-  /// Issues the copies of a step as one group; nothing waits here. Rows behind the last are zeros.
+  /// Issues the copies of a step as one group; does not wait. Rows after the last are zeros.
   __device__ __forceinline__ void fetch(int step) const {
     constexpr int kThreads = Shape<D>::kThreads;
     copy_rows<kStep, kThreads>(tile(step, 0), first, first_stride, step * kStep, rows);
     copy_rows<kStep, kThreads>(tile(step, 1), second, second_stride, step * kStep, rows);
     commit_copies();
   }
-  /// use(step, tile of the first array, tile of the second) for steps [begin, end), of which there is one at
-  /// least. What was copied and not yet committed has arrived when it is first called.
-  /// All threads of the block call it with the same bounds: there are barriers within.
+  /// use(step, tile of the first array, tile of the second) for steps [begin, end), at least one. Earlier
+  /// copies that are not yet committed have completed when it is first called. All threads of the block call
+  /// it with the same bounds: it contains barriers.
   template <class Use>
   __device__ __forceinline__ void walk(int begin, int end, const Use& use) const {
     fetch(begin);
     for (int step = begin; step < end; ++step) {
       if (step + 1 < end) {
         fetch(step + 1);
-        // The group just committed may stay in flight; all before it, those of this step, are done.
+        // The group just committed may stay in flight; all earlier ones, those of this step, are complete.
         wait_copies<1>();
       } else {
         wait_copies<0>();
       }
       __syncthreads();
       use(step, tile(step, 0), tile(step, 1));
-      __syncthreads();  // the next fetch writes where this step has read
+      __syncthreads();  // the next fetch overwrites the buffer of this step
     }
   }
 };
@@ -109,7 +109,7 @@ __device__ __forceinline__ void clear(FragmentC (&c)[N]) {
 }
 
 /// Rows g and g + 8 of a warp's 16 x D result, times their factors, rounded once. Rows from `rows` on are not
-/// written. A lane stores two columns, 4 bytes; the four lanes of a row store 16 bytes together.
+/// written. A lane stores two columns, 4 bytes; the four lanes of a row store 16 contiguous bytes.
 template <class T, int D>
 __device__ __forceinline__ void store_rows(T* to, std::int64_t stride, int first, int rows,
                                            const FragmentC (&c)[D / 8], float low, float high) {
@@ -131,10 +131,10 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t stride, int first
 /// out[B,length,C] and logsumexp[B,H,length] from qkv[B,length,3C], for Shape<D>::kBlock queries of one head:
 /// block (x, b * H + h) of the grid. D is the head's width, C = H D.
 ///
-/// Softmax online: `top` is the largest score of a row so far, o and `sum` are relative to it and shrink by
-/// exp(old top - new top) when it grows. The four lanes of a row (lane / 4) hold 16 of its 64 scores each and
-/// agree on `top` in every step; `sum` they add up only at the end, since all four shrink it by the same
-/// factor. `sum` is of the fp32 weights, the product with V takes them rounded to 16 bits.
+/// Online softmax: `top` is the largest score of a row so far; o and `sum` are relative to it and are scaled
+/// by exp(old top - new top) when it grows. The four lanes of a row (lane / 4) hold 16 of its 64 scores each
+/// and have the same `top` in every step; they add up `sum` only at the end, since all four scale it by the
+/// same factor. `sum` is of the fp32 weights; the product with V uses weights rounded to 16 bits.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     forward_kernel(T* out, float* logsumexp, const T* qkv, int length, int H, float scale) {
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const Head<T> head = head_of<T, D>(qkv, length, H);
   // Shared memory: Q (kBlock, D), then two buffers of K (kStep, D) and V (kStep, D).
   const Pairs<T, D> keys{base + S::kBlock * D, head.k, head.stride, head.v, head.stride, length};
-  // The longest rows first, so that the short ones fill the end.
+  // The longest rows first, so that short ones fill the tail of the grid.
   const int block = static_cast<int>(gridDim.x - 1 - blockIdx.x) * S::kBlock;
   const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -164,10 +164,10 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
     FragmentC s[kTiles];
     clear(s);
     multiply_rows<kTiles>(s, q, warp_row, k);
-    // Keys behind the end of the sequence are behind every query that is stored, so the mask covers them too.
-    // The test is the same on all lanes: only steps on the diagonal pay for the mask.
+    // Keys after the end of the sequence come after every query that is stored, so the mask covers them too.
+    // The condition is equal on all lanes: only steps on the diagonal pay for the mask.
     const int first_key = step * kStep;
-    if (first_key + kStep - 1 > block + warp_row) {  // some key lies behind some query of this warp
+    if (first_key + kStep - 1 > block + warp_row) {  // some key comes after some query of this warp
 #pragma unroll
       for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
@@ -179,15 +179,15 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      // Element 2 half and 2 half + 1 of a result are row g + 8 half. Raw scores are compared: scale is
-      // positive, so their largest is the largest of the scaled ones.
+      // Elements 2 half and 2 half + 1 of a result are in row g + 8 half. Raw scores are compared: scale is
+      // positive, so the maximum is the same.
       float most = top[half];
 #pragma unroll
       for (int j = 0; j < kTiles; ++j) most = fmaxf(most, fmaxf(s[j].x[2 * half], s[j].x[2 * half + 1]));
-      // Over the four lanes of the row, which differ in the two lowest bits.
+      // Over the four lanes of the row, whose numbers differ in the two lowest bits.
       most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 2));
-      // Every row sees key 0 in step 0, so `most` is -inf only while all its scores are: -inf - -inf would be
+      // Every row sees key 0 in step 0, so `most` is -inf only if all its scores are: -inf - -inf would be
       // NaN, exp2(-inf - 0) is 0.
       const float offset = most == -INFINITY ? 0.0F : most * to_log2;
       const float shrink = exp2f(fmaf(top[half], to_log2, -offset));
@@ -225,11 +225,11 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
                    1.0F / sum[1]);
 }
 
-/// dK and dV, in dqkv[B,length,3C], of a block of keys; logsumexp and delta [B,H,length]. Scores are taken
-/// transposed, keys as rows, so that P^T and dS^T come out as the left sides of the products that follow.
+/// dK and dV, in dqkv[B,length,3C], of a block of keys; logsumexp and delta [B,H,length]. Scores are computed
+/// transposed, with keys as rows, so that P^T and dS^T are the left operands of the following products.
 ///
 /// For a key k and the queries q that see it: P = exp(score - logsumexp[q]), dV[k] = sum of P dout[q], dS = P
-/// (dout[q] V[k] - delta[q]), dK[k] = scale times the sum of dS q. Every sum goes over queries in ascending
+/// (dout[q] V[k] - delta[q]), dK[k] = scale times the sum of dS q. Every sum is over queries in ascending
 /// order, in one warp: the bits do not depend on scheduling. P and dS are rounded to 16 bits before the
 /// products.
 template <class T, int D>
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int key = block + warp_row + lane / 4;  // and key + 8
-  const int first = block / kStep;              // queries before these keys see none of them
+  const int first = block / kStep;              // earlier queries see none of these keys
   const int steps = (length + kStep - 1) / kStep;
 
   // Both belong to the first group that walk() commits.
@@ -269,8 +269,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int query = step * kStep + j * 8 + lane % 4 * 2 + e % 2;
-        // Rows of Q behind the end are zeros and would score 0, not -inf: they are masked by number. Keys
-        // behind the end are behind every query.
+        // Rows of Q after the end are zeros and would score 0, not -inf: they are masked by index. Keys after
+        // the end come after every query.
         const bool seen = query < length && key + e / 2 * 8 <= query;
         const float l = seen ? logsumexp[head.statistics + query] : 0.0F;
         p[j].x[e] = seen ? exp2f(fmaf(p[j].x[e], to_log2, -l * kLog2E)) : 0.0F;
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
     }
     multiply_columns<kTiles, T, D>(dk, ds, q);
   });
-  // dqkv has the layout of qkv: the same offset from its beginning. This kernel writes the thirds of k and v,
+  // dqkv has the layout of qkv: the same offset from its start. This kernel writes the thirds of k and v,
   // queries_kernel that of q; together all of dqkv.
   T* to = dqkv + (head.k - qkv);
   store_rows<T, D>(to, head.stride, block + warp_row, length, dk, scale, scale);
@@ -299,8 +299,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   store_rows<T, D>(to, head.stride, block + warp_row, length, dv, 1.0F, 1.0F);
 }
 
-/// dQ of a block of queries, the first third of dqkv; arrays as above. Queries are the rows, as forward, and
-/// dQ[q] = scale times the sum over keys, in ascending order, of dS k.
+/// dQ of a block of queries, the first third of dqkv; arrays as above. Queries are the rows, as in forward,
+/// and dQ[q] = scale times the sum over keys, in ascending order, of dS k.
 template <class T, int D>
 __global__ void __launch_bounds__(Shape<D>::kThreads)
     queries_kernel(T* dqkv, const T* dout, const T* qkv, const float* logsumexp, const float* delta,
@@ -346,7 +346,7 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int key = step * kStep + j * 8 + lane % 4 * 2 + e % 2;
-        // Covers keys behind the end as well: they are behind every query that is stored.
+        // Covers keys after the end as well: they come after every query that is stored.
         const bool seen = key <= row + e / 2 * 8;
         const float weight = seen ? exp2f(fmaf(p[j].x[e], to_log2, -l[e / 2])) : 0.0F;
         ds[j].x[e] = weight * (ds[j].x[e] - d[e / 2]);
@@ -357,8 +357,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   store_rows<T, D>(dqkv + (head.q - qkv), head.stride, block + warp_row, length, dq, scale, scale);
 }
 
-/// delta[b,h,t] = sum over the head's columns of dout * out; one warp to a token and head.
-/// It stands for the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4). A lane has every 32nd
+/// delta[b,h,t] = sum over the head's columns of dout * out; one warp per token and head. It
+/// equals the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4). A lane has every 32nd
 /// column.
 template <class T, int D>
 __global__ void __launch_bounds__(256)
@@ -383,7 +383,7 @@ struct Launch {
   static constexpr std::size_t kForwardBytes = (S::kBlock + 4 * kStep) * D * sizeof(T);
   static constexpr std::size_t kBackwardBytes = (2 * S::kBlock + 4 * kStep) * D * sizeof(T);
 
-  /// A kernel must be allowed more than 48 KiB of dynamic shared memory before it is launched with it.
+  /// More than 48 KiB of dynamic shared memory must be enabled for a kernel before its launch.
   template <class Kernel>
   static void allow(const char* name, Kernel kernel, std::size_t bytes) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
@@ -443,7 +443,7 @@ bool tensor_attention_fits(const Context& on, DType type, const AttentionShape& 
   if (s.width() != 64 && s.width() != 128) return false;
   // Positions are ints in the kernels.
   if (s.B * s.H > 65535 || s.T > (1 << 30)) return false;
-  // The largest of the four, 96 KiB: a device that can run it can run all.
+  // The largest of the four, 96 KiB: a device that supports it supports all.
   return Launch<__half, 128>::kBackwardBytes <= on.shared_bytes_limit();
 }
 

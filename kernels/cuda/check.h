@@ -1,4 +1,4 @@
-// Every CUDA and cuBLASLt call of the kernels goes through these.
+// Error checks of every CUDA and cuBLASLt call of the kernels.
 #pragma once
 
 #include <cublasLt.h>
@@ -21,9 +21,9 @@ inline void check(cublasStatus_t result, const char* kernel, const char* call) {
                                  cublasLtGetStatusString(result));
 }
 
-/// After a launch: its arguments were refused, or an earlier kernel of this context failed. It does not wait:
-/// what fails while the kernel runs shows at a later call. The error stays set (peek), so that later calls
-/// see it too.
+/// Call after a launch: throws if its arguments were rejected, or if an earlier kernel of this context
+/// failed. Does not wait: errors during the kernel are reported by a later call. The error stays set (peek),
+/// so that later calls see it too.
 inline void check_launch(const char* kernel) { check(cudaPeekAtLastError(), kernel, "launch"); }
 
 }  // namespace shardscope::kernels::cuda

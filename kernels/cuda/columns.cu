@@ -1,4 +1,4 @@
-// Columns of a part of a row-major matrix (kernels/columns.h): scores, taking out and putting back.
+// Columns of a part of a row-major matrix (kernels/columns.h): scores, gather and scatter.
 #include <algorithm>
 
 #include "kernels/cuda/columns.h"
@@ -9,18 +9,18 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Rows that hold anything of the part; the first and the last may be cut.
+/// Number of rows with elements of the part; the first and the last may be incomplete.
 std::int64_t rows_of(const MatrixPart& part) {
   return (part.first_column + part.elems + part.columns - 1) / part.columns;
 }
 
 constexpr int kSumThreads = 32;  // a matrix of 768 columns still spreads over 24 multiprocessors
-constexpr int kAhead = 8;        // rows whose loads are under way at once
+constexpr int kAhead = 8;        // rows whose loads are in flight at once
 
-/// sums[columns]: sums[c] = sum of |x| in column c of x[elems], a part of a matrix that begins in column
-/// first_column; one thread for each column in row order: the CPU's bits.
+/// sums[c] = sum of |x| in column c of x[elems], a part of a matrix that begins in column
+/// first_column; one thread per column in row order: bitwise equal to the CPU.
 /// Neighbouring threads read neighbouring elements of a row. A tree over rows would round
-/// otherwise.
+/// differently.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)
     abs_sums_kernel(float* sums, const T* x, std::int64_t elems, std::int64_t columns,
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const std::int64_t column = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x;
   if (column >= columns) return;
   float sum = 0;
-  // The column's first element: in the part's first row, or in the second where the part begins behind it.
+  // The column's first element: in the part's first row, or in the second if the part begins after it.
   std::int64_t at = column - first_column;
   if (at < 0) at += columns;
   for (; at + (kAhead - 1) * columns < elems; at += kAhead * columns) {
@@ -43,16 +43,16 @@ __global__ void __launch_bounds__(kSumThreads)
   sums[column] = sum;
 }
 
-/// A row of the grid for each row of the matrix, threads along the chosen columns. Put: x <- packed, else the
-/// reverse.
-/// `packed` holds the chosen elements row by row. Elements are moved as bits: no type is converted.
+/// One grid row per matrix row, threads along the chosen columns. kPut: x <- packed, else the
+/// reverse. `packed` holds the chosen elements row by row. Elements are copied as bits, without
+/// conversion.
 template <bool kPut, class Bits>
 __global__ void __launch_bounds__(kThreads)
     move_columns_kernel(Bits* x, Bits* packed, const std::int32_t* chosen, std::int64_t count,
                         std::int64_t elems, std::int64_t columns, std::int64_t first_column,
                         std::int64_t rows) {
-  // Of the first row the chosen columns before the part's first element are not there; how many that is lies
-  // on the device, so every thread searches for itself. `chosen` is ascending.
+  // The first row lacks the chosen columns before the part's first element; their number is only known on the
+  // device, so every thread searches for it. `chosen` is ascending.
   std::int64_t low = 0;
   std::int64_t high = count;
   while (low < high) {
@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     const std::int64_t at = row * columns + column - first_column;
     if (at < 0 || at >= elems) continue;
-    // Every row before this one has all `count` columns, but the first, which lacks `skipped`. Only the last
-    // row can be cut at its end, and nothing comes behind it.
+    // Every row before this one has all `count` columns, except the first, which lacks `skipped`. Only the
+    // last row can be cut at its end, and nothing follows it.
     const std::int64_t number = row * count + i - skipped;
     if constexpr (kPut) {
       x[at] = packed[number];

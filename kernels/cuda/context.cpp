@@ -12,7 +12,7 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-// Throws KernelError for any other value: a misspelt one must not pass for the default.
+// Throws KernelError for other values: a misspelt one must not select the default.
 Context::Attention chosen_attention() {
   const char* const value = std::getenv("SHARDSCOPE_ATTENTION");
   const std::string chosen = value == nullptr ? "" : value;
@@ -30,11 +30,11 @@ Context::Context(void* stream, void* workspace)
       attention_(chosen_attention()) {
   int device = 0;
   int shared = 0;
-  // Of the device that is current now, on which the stream was made.
+  // The current device, on which the stream was made.
   check(cudaGetDevice(&device), "context", "cudaGetDevice");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "context",
         "cudaDeviceGetAttribute");
-  // What a block may have beyond 48 KiB where its kernel was allowed to (cudaFuncSetAttribute).
+  // Shared memory that a block may have if its kernel enabled it (cudaFuncSetAttribute).
   check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "context",
         "cudaDeviceGetAttribute");
   shared_bytes_limit_ = static_cast<std::size_t>(shared);
@@ -47,7 +47,7 @@ Context::Context(void* stream, void* workspace)
 Context::~Context() = default;
 
 Context::CudnnAttention& Context::cudnn_attention() const {
-  // On first use, so that a run whose attention is not cuDNN's never loads it.
+  // On first use, so that a run without cuDNN's attention never loads it.
   if (cudnn_attention_ == nullptr) cudnn_attention_ = std::make_unique<CudnnAttention>(stream_);
   return *cudnn_attention_;
 }

@@ -12,31 +12,31 @@ using Tensor = CudnnGraph::Tensor;
 using Shape = CudnnGraph::Shape;
 
 constexpr std::int64_t kWidest = 128;  ///< head that cuDNN's kernels take forward and backward
-// Bytes to which the parts of the scratch memory are aligned.
+// Alignment of the parts of the scratch memory, bytes.
 constexpr std::size_t kAligned = 256;
 
-/// The arrays of kernels/ops.h as cuDNN sees them: [B, H, T, C/H].
+/// The arrays of kernels/ops.h in cuDNN's layout: [B, H, T, C/H].
 struct Shapes {
   explicit Shapes(const AttentionShape& s) : B(s.B), T(s.T), C(s.C), H(s.H), D(s.width()) {}
   /// One of q, k and v (or their gradients) in rows of 3C.
   [[nodiscard]] Shape packed() const { return {{B, H, T, D}, {T * 3 * C, D, 3 * C, 1}}; }
   /// Arrays [B,T,C].
   [[nodiscard]] Shape out() const { return {{B, H, T, D}, {T * C, D, C, 1}}; }
-  /// A dense fp32 array [B,H,T,C/H] of its own.
+  /// A separate dense fp32 array [B,H,T,C/H].
   [[nodiscard]] Shape by_head() const { return {{B, H, T, D}, {H * T * D, T * D, D, 1}}; }
-  /// A number for each query: [B,H,T].
+  /// One number per query: [B,H,T].
   [[nodiscard]] Shape rows() const { return {{B, H, T, 1}, {H * T, T, 1, 1}}; }
-  /// T x T of a head: only ever between operations, so never in memory.
+  /// T x T of a head: only between operations, never in memory.
   [[nodiscard]] Shape scores() const { return {{B, H, T, T}, {H * T * T, T * T, T, 1}}; }
   std::int64_t B, T, C, H, D;
 };
 
 cudnnDataType_t type_of(DType type) { return type == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF; }
 
-/// Scores of keys behind the query, which it does not see, become minus infinity. Of the ways to say that,
-/// cuDNN's kernels know this one.
+/// Scores of keys after the query, which it does not see, become minus infinity. Of the possible
+/// formulations, cuDNN's kernels support this one.
 Tensor causal(CudnnGraph& graph, Tensor scores, const Shapes& s) {
-  // Its exponential is 0: such keys add nothing to sum or result.
+  // Its exponential is 0: such keys add nothing to sum and result.
   const Tensor least = graph.number(-std::numeric_limits<float>::infinity());
   const Tensor row = graph.between(CUDNN_DATA_INT32, s.scores());
   const Tensor column = graph.between(CUDNN_DATA_INT32, s.scores());
@@ -59,8 +59,8 @@ Tensor pointwise(CudnnGraph& graph, cudnnPointwiseMode_t mode, const Shape& shap
 }
 
 // The forward pass as single operations, in the form that cuDNN's engines recognize and fuse: scores = scale
-// q k^T, masked; logsumexp = max + log(sum of exp(scores - max)); out = softmax(scores) v. Scores and the
-// softmax are fp32, its weights are rounded to 16 bits for the product with v.
+// q k^T, masked; logsumexp = max + log(sum of exp(scores - max)); out = softmax(scores) v. Scores and softmax
+// are fp32; its weights are rounded to 16 bits for the product with v.
 void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionShape& shape) {
   const Shapes s(shape);
   const cudnnDataType_t io = type_of(type);
@@ -77,7 +77,7 @@ void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionS
   graph.multiply(products, to.q, to.k);
   const Tensor scores = causal(graph, pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), products, scale), s);
 
-  // The softmax, row by row.
+  // The softmax over each row.
   const Tensor most = graph.between(CUDNN_DATA_FLOAT, s.rows());
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, most, scores);
   const Tensor below = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), scores, most);
@@ -91,17 +91,17 @@ void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionS
   graph.multiply(to.out, weights, to.v);
 }
 
-// The backward pass, with P = exp(scores - logsumexp) made again: dv = P^T dout, dP = dout v^T, dS = scale P
+// The backward pass, with P = exp(scores - logsumexp) recomputed: dv = P^T dout, dP = dout v^T, dS = scale P
 // (dP - delta), dk = dS^T q, dq = dS k. P and dS are rounded to 16 bits where they are transposed.
 void describe(Context::CudnnAttention::Backward& to, DType type, const AttentionShape& shape) {
   const Shapes s(shape);
   const cudnnDataType_t io = type_of(type);
-  // Scores with keys as rows. Sizes stay, since both are T; the strides of the last two dimensions change
-  // places.
+  // Scores with keys as rows. Sizes stay, since both are T; the strides of the last two dimensions are
+  // swapped.
   const Shape scores_across{{s.B, s.H, s.T, s.T}, {s.H * s.T * s.T, s.T * s.T, 1, s.T}};
   CudnnGraph& graph = to.graph;
   to.q = graph.array(io, s.packed());
-  // Both are right sides of products over a head's columns: C/H is their second last dimension.
+  // Both are right operands of products over a head's columns: C/H is their second to last dimension.
   to.k = graph.array(io, s.packed().transposed());
   to.v = graph.array(io, s.packed().transposed());
   to.out = graph.array(io, s.out());
@@ -116,14 +116,14 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   const Tensor one = graph.number(1);
 
   const Shape products{{s.B, s.H, s.T, s.D}, {s.H * s.T * s.D, s.T * s.D, s.H * s.D, 1}};
-  // delta = sum over the head's columns of dout * out, an array of its own.
+  // delta = sum over the head's columns of dout * out, in a separate array.
   const Tensor dout_out = pointwise(graph, CUDNN_POINTWISE_MUL, products, to.dout, to.out);
   const Tensor delta = graph.between(CUDNN_DATA_FLOAT, s.rows());
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, delta, dout_out);
-  // By what dropout would scale it: cuDNN's kernels look for the operation.
+  // The scale of dropout, here 1: cuDNN's kernels require the operation.
   graph.pointwise(CUDNN_POINTWISE_MUL, to.delta, delta, one);
 
-  // P, by way of the masked and scaled scores.
+  // P, from the masked and scaled scores.
   const Tensor unscaled = graph.between(CUDNN_DATA_FLOAT, s.scores());
   graph.multiply(unscaled, to.q, to.k);
   const Tensor scaled = pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), unscaled, scale);
@@ -143,18 +143,18 @@ void describe(Context::CudnnAttention::Backward& to, DType type, const Attention
   graph.reshape(dscores_across, dscores);
   graph.multiply(to.dk, dscores_across, to.q);
 
-  // k as the right side of dq = dS k: the untransposed shape again.
+  // k as the right operand of dq = dS k: the untransposed shape again.
   const Tensor keys = graph.between(CUDNN_DATA_FLOAT, s.packed());
   graph.reshape(keys, to.k);
   graph.multiply(to.dq_sums, dscores, keys);
-  // Rounded once all blocks of keys have been added.
+  // Rounded once, after all blocks of keys have been added.
   graph.pointwise(CUDNN_POINTWISE_IDENTITY, to.dq, to.dq_sums);
 }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
-/// Where the arrays of the backward pass lie in its scratch memory.
-/// In bytes, in this order: delta fp32 [B,H,T], dq_sums fp32 [B,H,T,C/H], then the workspace.
+/// Offsets of the arrays of the backward pass in its scratch memory, in bytes, in this order: delta fp32
+/// [B,H,T], dq_sums fp32 [B,H,T,C/H], then the workspace.
 struct Room {
   explicit Room(const AttentionShape& s)
       : dq_sums(aligned(static_cast<std::size_t>(s.B * s.H * s.T) * sizeof(float))),
@@ -163,11 +163,11 @@ struct Room {
 };
 
 void* at(void* base, std::size_t bytes) { return static_cast<std::byte*>(base) + bytes; }
-// Where q (0), k (1) or v (2) begins in an array [B,T,3C].
+// Start of q (0), k (1) or v (2) in an array [B,T,3C].
 void* third_of(Ptr packed, std::int64_t third, const AttentionShape& s) {
   return at(packed.data, static_cast<std::size_t>(third * s.C) * size_of(packed.type));
 }
-/// cuDNN takes no pointers to const.
+/// cuDNN's interface has no pointers to const.
 Ptr writable(ConstPtr p) { return {const_cast<void*>(p.data), p.type}; }
 
 }  // namespace
@@ -179,7 +179,7 @@ Context::CudnnAttention::CudnnAttention(void* stream) {
   library.check(library.set_stream(handle, static_cast<cudaStream_t>(stream)), kName, "cudnnSetStream");
 }
 Context::CudnnAttention::~CudnnAttention() {
-  forward_.clear();  // plans go before what they were made with
+  forward_.clear();  // plans are destroyed before the objects they refer to
   backward_.clear();
   if (handle != nullptr) (void)cudnn_library("attention").destroy(handle);
 }
@@ -187,7 +187,7 @@ Context::CudnnAttention::~CudnnAttention() {
 template <class Plan>
 Plan& Context::CudnnAttention::planned(std::map<Key, std::unique_ptr<Plan>>& plans, DType type,
                                        const AttentionShape& s) {
-  // The first call of a shape plans, later ones find the plan. A plan that fails is not kept: the next call
+  // The first call of a shape makes the plan, later ones reuse it. A failed plan is not stored: the next call
   // tries again.
   std::unique_ptr<Plan>& known = plans[{type, s.B, s.T, s.C, s.H}];
   if (known == nullptr) {
@@ -211,7 +211,7 @@ bool cudnn_attention_fits(DType type, const AttentionShape& s) {
 
 std::size_t cudnn_attention_scratch_bytes(const Context& on, DType type, const AttentionShape& s) {
   Context::CudnnAttention& plans = on.cudnn_attention();
-  // One scratch memory serves both passes, which never overlap on a stream.
+  // Both passes share the scratch memory: they never overlap on a stream.
   const std::size_t forward = plans.forward(type, s).graph.workspace_bytes();
   return std::max(forward, Room(s).workspace + plans.backward(type, s).graph.workspace_bytes());
 }

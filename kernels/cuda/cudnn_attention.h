@@ -1,4 +1,4 @@
-// Attention by cuDNN's fused kernels: the plans of a context, one for each shape.
+// Attention by cuDNN's fused kernels: the plans of a context, one per shape.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 namespace shardscope::kernels::cuda {
 
 struct Context::CudnnAttention {
-  /// The graph and the ids of its arrays; run() is given an address for each.
+  /// The graph and the ids of its arrays; run() takes an address for each.
   struct Forward {
     CudnnGraph graph{"attention_forward"};
     CudnnGraph::Tensor q, k, v, out, logsumexp;
@@ -23,14 +23,14 @@ struct Context::CudnnAttention {
     CudnnGraph::Tensor dq_sums;  ///< fp32 [B,H,T,C/H]: blocks of keys add to it as they come
   };
 
-  /// Loads cuDNN and makes a handle on the stream. Throws KernelError where cuDNN is missing or too old.
+  /// Loads cuDNN and makes a handle on the stream. Throws KernelError if cuDNN is missing or too old.
   explicit CudnnAttention(void* stream);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
-  /// The plan of a type and shape, made on first use; owned by this object. Throws KernelError where cuDNN
-  /// has none.
+  /// The plan of a type and shape, made on first use; owned by this object. Throws KernelError if cuDNN has
+  /// none.
   Forward& forward(DType type, const AttentionShape&);
   Backward& backward(DType type, const AttentionShape&);
 

@@ -9,9 +9,9 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-// Bytes, of every array: attention.cpp takes this path only with such arrays.
+// Alignment of every array, bytes: attention.cpp only uses this path for such arrays.
 constexpr std::int64_t kAlignment = 16;
-/// Proposals are in order of expected speed; a later one is only for where the first cannot be planned.
+/// Proposals are in order of expected speed; a later one is only used if earlier ones cannot be planned.
 constexpr std::int64_t kMostProposals = 8;
 
 }  // namespace
@@ -21,7 +21,7 @@ CudnnDescriptor::CudnnDescriptor(const CudnnLibrary& library, const char* kernel
     : library_(library), kernel_(kernel) {
   library_.check(library_.create_descriptor(type, &descriptor_), kernel_, "cudnnBackendCreateDescriptor");
 }
-// Null after it was moved from. A destructor cannot report a failure.
+// Null after a move. A destructor cannot report a failure.
 CudnnDescriptor::~CudnnDescriptor() {
   if (descriptor_ != nullptr) (void)library_.destroy_descriptor(descriptor_);
 }
@@ -39,7 +39,7 @@ void CudnnDescriptor::set(cudnnBackendAttributeName_t name, const CudnnDescripto
   const cudnnBackendDescriptor_t other = of.get();
   set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
 }
-// Attributes can be set before this only, and others may refer to it only afterwards.
+// Attributes must be set before this; other descriptors may refer to it only afterwards.
 void CudnnDescriptor::finalize() {
   library_.check(library_.finalize(descriptor_), kernel_, "cudnnBackendFinalize");
 }
@@ -68,7 +68,7 @@ CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Shape& shape)
 }
 CudnnGraph::Tensor CudnnGraph::number(float value) {
   CudnnDescriptor& tensor = describe(CUDNN_DATA_FLOAT, {{1, 1, 1, 1}, {1, 1, 1, 1}});
-  // In host memory: run() passes its address with those of the arrays.
+  // In host memory: run() passes its address along with those of the arrays.
   tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
   tensor.finalize();
   const auto id = static_cast<Tensor>(tensors_.size());
@@ -76,13 +76,13 @@ CudnnGraph::Tensor CudnnGraph::number(float value) {
   return id;
 }
 
-// References stay valid: a deque does not move what it holds.
+// References stay valid: a deque does not move its elements.
 CudnnDescriptor& CudnnGraph::operation(cudnnBackendDescriptorType_t type) {
   return operations_.emplace_back(library_, kernel_, type);
 }
 
 void CudnnGraph::multiply(Tensor c, Tensor a, Tensor b) {
-  // cuDNN has two descriptors for an operation: how it computes, and between which tensors.
+  // cuDNN has two descriptors per operation: its computation, and its tensors.
   CudnnDescriptor& how = parts_.emplace_back(library_, kernel_, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   // Sums in fp32 whatever the operands' types.
   how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
@@ -106,7 +106,7 @@ CudnnDescriptor& CudnnGraph::pointwise_operation(const CudnnDescriptor& what, Te
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, of(x));
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, of(y));
-  // Factors of the inputs: none is scaled.
+  // Scale factors of the inputs: none.
   const float one = 1;
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, 1, &one);
   made.set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, CUDNN_TYPE_FLOAT, 1, &one);
@@ -132,7 +132,7 @@ void CudnnGraph::select(Tensor y, Tensor x, Tensor otherwise, Tensor where) {
 }
 void CudnnGraph::index(Tensor y, Tensor like, std::int64_t axis) {
   CudnnDescriptor& how = parts_.emplace_back(begin_pointwise(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT));
-  // y's element is its own place along this axis; x gives the shape only.
+  // y's element is its index along this axis; x only gives the shape.
   how.set(CUDNN_ATTR_POINTWISE_AXIS, axis);
   how.finalize();
   pointwise_operation(how, y, like).finalize();
@@ -160,11 +160,11 @@ bool CudnnGraph::plan_one_of(cudnnBackendHeurMode_t mode) {
   CudnnDescriptor heuristic(library_, kernel_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-  // Not an error: the heuristic of this mode has nothing for the graph.
+  // Not an error: this mode's heuristic has no engine for the graph.
   if (library_.finalize(heuristic.get()) != CUDNN_STATUS_SUCCESS) return false;
   std::vector<CudnnDescriptor> proposals;
   std::vector<cudnnBackendDescriptor_t> filled;
-  // cuDNN fills descriptors that the caller has made.
+  // cuDNN fills descriptors made by the caller.
   for (std::int64_t i = 0; i < kMostProposals; ++i)
     filled.push_back(proposals.emplace_back(library_, kernel_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
   std::int64_t count = 0;
@@ -175,15 +175,15 @@ bool CudnnGraph::plan_one_of(cudnnBackendHeurMode_t mode) {
     CudnnDescriptor& plan = plan_.emplace(library_, kernel_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     CudnnDescriptor& proposal = proposals[static_cast<std::size_t>(i)];
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal);
-    // A proposal need not fit the device; the next one may.
+    // A proposal may not fit the device; the next one may.
     if (library_.finalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
-    // What run() must be given.
+    // Size of the workspace for run().
     std::int64_t bytes = 0, got = 0;
     library_.check(library_.get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                           CUDNN_TYPE_INT64, 1, &got, &bytes),
                    kernel_, "cudnnBackendGetAttribute");
     workspace_bytes_ = static_cast<std::size_t>(bytes);
-    // The plan refers to it: it lives as long.
+    // The plan refers to it: both have the same lifetime.
     engine_.emplace(std::move(proposal));
     return true;
   }
@@ -218,8 +218,8 @@ void CudnnGraph::run(cudnnHandle_t handle, std::span<const Given> arrays, void* 
     ids.push_back(number.tensor);
     data.push_back(&number.value);
   }
-  // Ids and addresses in the same order. The pack lives for this call only, which queues the work and does
-  // not wait.
+  // Ids and addresses in the same order. The pack is only needed during this call, which queues the work and
+  // does not wait.
   CudnnDescriptor pack(library_, kernel_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const auto count = static_cast<std::int64_t>(ids.size());
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());

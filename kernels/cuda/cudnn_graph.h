@@ -1,5 +1,5 @@
-// A graph of operations that cuDNN fuses: described tensor by tensor, planned for the device once, run as
-// often as wanted (cuDNN manual, "Graph API"; its backend API, NVIDIA's C++ frontend is not needed).
+// A graph of operations that cuDNN fuses: described tensor by tensor, planned once for the device, run any
+// number of times (cuDNN manual, "Graph API"; uses its backend API, without NVIDIA's C++ frontend).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace shardscope::kernels::cuda {
 
-/// Owns one of cuDNN's descriptors. Every call throws KernelError with what cuDNN says.
+/// Owns one of cuDNN's descriptors. Every call throws KernelError with cuDNN's error text.
 class CudnnDescriptor {
  public:
   CudnnDescriptor(const CudnnLibrary&, const char* kernel, cudnnBackendDescriptorType_t);
@@ -39,29 +39,29 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-/// Not shared between threads.
+/// Not thread-safe.
 class CudnnGraph {
  public:
   struct Shape {
     std::array<std::int64_t, 4> sizes, strides;  ///< strides in elements
-    /// The same numbers with the last two dimensions exchanged.
+    /// The same shape with the last two dimensions swapped.
     [[nodiscard]] Shape transposed() const {
       return {{sizes[0], sizes[1], sizes[3], sizes[2]}, {strides[0], strides[1], strides[3], strides[2]}};
     }
   };
   using Tensor = std::int64_t;  ///< its unique id in the graph
 
-  /// `kernel`: for messages, a literal.
+  /// `kernel`: a literal, used in messages.
   explicit CudnnGraph(const char* kernel);
 
-  /// In device memory, aligned to 16 bytes.
+  /// A tensor in device memory, aligned to 16 bytes.
   Tensor array(cudnnDataType_t type, const Shape& shape);
-  /// Between operations, never in device memory.
+  /// A tensor between operations, never in device memory.
   Tensor between(cudnnDataType_t type, const Shape& shape);
   Tensor number(float value);
 
   void multiply(Tensor c, Tensor a, Tensor b);  ///< c = a b, sums in fp32
-  /// y = x, or x and b, in the way of `mode`; fp32 unless given.
+  /// y = mode(x), or mode(x, b); computed in fp32 by default.
   void pointwise(cudnnPointwiseMode_t mode, Tensor y, Tensor x, std::optional<Tensor> b = std::nullopt,
                  cudnnDataType_t compute = CUDNN_DATA_FLOAT);
   void select(Tensor y, Tensor x, Tensor otherwise, Tensor where);  ///< x where `where`, else `otherwise`
@@ -69,16 +69,16 @@ class CudnnGraph {
   void reduce(cudnnReduceTensorOp_t by, Tensor y, Tensor x);        ///< along the dimensions that are 1 in y
   void reshape(Tensor y, Tensor x);
 
-  /// Chooses how the device does it; what is described later is not in it. Throws KernelError where cuDNN has
-  /// no way on this device.
+  /// Chooses an engine for the graph described so far. Throws KernelError if cuDNN has none on this
+  /// device.
   void plan(cudnnHandle_t handle);
-  /// Device memory that run() needs, in bytes; after plan().
+  /// Device memory for run(), in bytes; valid after plan().
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
   struct Given {
     Tensor tensor;
     void* data;
   };
-  /// Queues it on the handle's stream. `arrays`: every array() there is.
+  /// Queues the graph on the handle's stream. `arrays`: addresses of all array()s.
   void run(cudnnHandle_t handle, std::span<const Given> arrays, void* workspace);
 
  private:
@@ -89,7 +89,7 @@ class CudnnGraph {
   }
   CudnnDescriptor begin_pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute);
   CudnnDescriptor& pointwise_operation(const CudnnDescriptor& what, Tensor y, Tensor x);
-  /// The first of the engines that cuDNN proposes which it can also plan; none: false.
+  /// Uses the first engine proposed by cuDNN that can be planned; false if there is none.
   bool plan_one_of(cudnnBackendHeurMode_t mode);
 
   const char* kernel_;
@@ -102,7 +102,7 @@ class CudnnGraph {
     float value;
   };
   std::deque<Number> numbers_;
-  // Declared after what they refer to, so destroyed before it.
+  // Declared after the objects they refer to, so destroyed before them.
   std::optional<CudnnDescriptor> graph_, engine_, plan_;
   std::size_t workspace_bytes_ = 0;
 };

@@ -18,7 +18,7 @@ std::string CudnnLibrary::last_error_text() const {
 }
 
 void check_cudnn_version(std::size_t version, const char* kernel) {
-  // major * 10000 + minor * 100 + patch, as cudnnGetVersion() counts since version 9.
+  // major * 10000 + minor * 100 + patch, as returned by cudnnGetVersion() since version 9.
   constexpr std::size_t kOldest = 90600;
   if (version >= kOldest) return;
   throw_bad_argument(kernel, "cuDNN " + std::to_string(version / 10000) + "." +

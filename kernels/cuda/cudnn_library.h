@@ -1,5 +1,5 @@
-// cuDNN's functions that the kernels call. Loaded on first use, so that programs run
-// without cuDNN as long as no kernel selects it.
+// cuDNN's functions used by the kernels. Loaded on first use, so that programs run without cuDNN as long as
+// no kernel needs it.
 #pragma once
 
 #include <cudnn.h>
@@ -24,15 +24,15 @@ struct CudnnLibrary {
 
   /// Throws KernelError with cuDNN's error text, for the call `call` in `kernel`.
   void check(cudnnStatus_t result, const char* kernel, const char* call) const;
-  /// cuDNN's text about the last call of this thread that failed; may be empty.
+  /// cuDNN's text for the last failed call of this thread; may be empty.
   [[nodiscard]] std::string last_error_text() const;
 };
 
-/// Throws KernelError for a version that would compute wrong gradients: before 9.6 the sums of dq had to be
-/// cleared by the caller (NVIDIA's frontend, scaled_dot_product_flash_attention.h, dQ_accum).
+/// Throws KernelError for a version that computes wrong gradients: before 9.6 the caller had to clear the
+/// sums of dq (NVIDIA's frontend, scaled_dot_product_flash_attention.h, dQ_accum).
 void check_cudnn_version(std::size_t version, const char* kernel);
 
-/// Throws KernelError naming what is missing.
+/// Throws KernelError with the missing library or function.
 [[nodiscard]] const CudnnLibrary& cudnn_library(const char* kernel);
 
 }  // namespace shardscope::kernels::cuda

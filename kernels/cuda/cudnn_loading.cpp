@@ -8,11 +8,11 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-// The major version's name: its functions keep their signatures.
+// Name with the major version, within which function signatures are stable.
 constexpr const char* kName = "libcudnn.so.9";
 
 CudnnLibrary load(const char* kernel) {
-  // Never closed: the functions are called until the process ends. RTLD_LOCAL keeps its symbols from other
+  // Never closed: the functions are used until the process exits. RTLD_LOCAL hides its symbols from other
   // libraries.
   void* const library = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -25,7 +25,7 @@ CudnnLibrary load(const char* kernel) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     if (function == nullptr) throw_bad_argument(kernel, std::string(kName) + " has no " + name);
   };
-  // Before any other function: an older library may lack some, and the version is the better message.
+  // Checked first: an older library may lack other functions, and the version gives a better message.
   decltype(&::cudnnGetVersion) version = nullptr;
   find(version, "cudnnGetVersion");
   check_cudnn_version(version(), kernel);
@@ -46,7 +46,7 @@ CudnnLibrary load(const char* kernel) {
 }  // namespace
 
 const CudnnLibrary& cudnn_library(const char* kernel) {
-  // Once for the process; a load that throws is tried again by the next call.
+  // Once per process; a failed load is retried by the next call.
   static const CudnnLibrary library = load(kernel);
   return library;
 }

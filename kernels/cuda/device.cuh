@@ -1,6 +1,6 @@
-// What the kernels share: storage types, vectors of 16 bytes, sums over a warp and a block, launching.
-// Compiled with -fmad=false -ftz=true like the CPU's vector code: a multiply-add is written where it is
-// meant, so that both backends round alike where both take the same steps.
+// Common parts of the kernels: storage types, 16-byte vectors, sums over a warp and a block, launches.
+// Compiled with -fmad=false -ftz=true like the CPU's vector code: multiply-adds are written explicitly, so
+// that both backends round equally where they execute the same operations.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -44,15 +44,15 @@ __device__ __forceinline__ __half from_float(float x) {
   return __float2half_rn(x);
 }
 
-/// N elements that are loaded and stored at once; N * sizeof(T) is 4, 8 or 16.
-/// alignas lets the compiler use one instruction; the address must be a multiple of that.
+/// N elements that are loaded and stored together; N * sizeof(T) is 4, 8 or 16. alignas lets the compiler use
+/// a single instruction; the address must be a multiple of it.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T x[N];
 };
 
-/// f(tag) with a value of the storage type.
-/// Throws KernelError for i8, which has no arithmetic.
+/// f(tag) with a value of the storage type. Throws KernelError for i8, which has no
+/// arithmetic.
 template <class F>
 void with_type(const char* kernel, DType type, F f) {
   switch (type) {
@@ -74,9 +74,9 @@ inline bool aligned(const void* p, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
 }
 
-/// Blocks for n items of which a thread takes `per_thread`; enough to fill the device, the rest is looped
-/// over.
-/// At most 16 blocks a multiprocessor. Sums over elements must not use it: their order would depend on the
+/// Blocks for n items with `per_thread` items per thread; enough to fill the
+/// device, the rest is looped over. At most 16 blocks per multiprocessor.
+/// Sums over elements must not use it: their order would depend on the
 /// device.
 inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int per_thread) {
   const std::int64_t per_block = std::int64_t{threads} * per_thread;
@@ -87,25 +87,25 @@ inline unsigned blocks_for(const Context& on, std::int64_t n, int threads, int p
 
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
-  // Butterfly: both lanes of a pair add the same two numbers, so all lanes end with the same bits.
+  // Butterfly: both lanes of a pair add the same two numbers, so all lanes get the same bits.
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFU, x, step);
   return x;
 }
-// The whole warp calls it; NaN is dropped (fmaxf).
+// Must be called by the whole warp; NaN is dropped (fmaxf).
 __device__ __forceinline__ float warp_max(float x) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, step));
   return x;
 }
 
-/// Sum over the block in a fixed order, on every thread; blockDim.x is a multiple of 32, at most 1024. All
-/// threads of the block call it. Every warp adds up the warps' sums for itself, which saves a barrier.
+/// Sum over the block in a fixed order, returned on every thread; blockDim.x is a multiple of 32, at most
+/// 1024. All threads of the block must call it. Every warp adds up the warps' sums, which saves a barrier.
 template <class T>
 __device__ __forceinline__ T block_sum(T x) {
   __shared__ T sums[32];
   x = warp_sum(x);
-  __syncthreads();  // an earlier result may still be being read
+  __syncthreads();  // other threads may still be reading an earlier result
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = x;
   __syncthreads();
   // Lanes without a warp add 0.

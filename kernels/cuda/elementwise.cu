@@ -1,5 +1,5 @@
-// Element-wise kernels: 16-byte loads and stores where every array is aligned for them, single elements
-// otherwise. Both paths compute an element alike, so results do not depend on alignment.
+// Element-wise kernels: 16-byte loads and stores if every array is aligned for them, else single elements.
+// Both paths compute an element equally, so results do not depend on alignment.
 #include <algorithm>
 #include <string>
 
@@ -8,19 +8,19 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-// Grids are limited to what fills the device; threads loop over the rest in steps of the whole grid.
+// Grids are limited to the size that fills the device; threads loop over the rest in strides of the grid.
 constexpr int kThreads = 256;
 
-/// y[i] = f(a[i], b[i]) for i < n; an operation of one input ignores b. N elements at a time, the n % N at
-/// the end one by one by the first block.
-/// y may be a or b, of one type with it: a thread reads its elements before it writes them and no other has
+/// y[i] = f(a[i], b[i]) for i < n; an operation of one input ignores b. N elements at a time;
+/// the first block computes the last n % N one by one. y may be a or b if the types are
+/// equal: a thread reads its elements before it writes them, and no other thread accesses
 /// them.
 template <int N, class Y, class A, class B, class F>
 __global__ void __launch_bounds__(kThreads) map_kernel(Y* y, const A* a, const B* b, std::int64_t n, F f) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t packs = n / N;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs; i += stride) {
-    // Neighbouring threads take neighbouring packs: a warp's access is contiguous.
+    // Neighbouring threads have neighbouring packs: a warp's access is contiguous.
     const Pack<A, N> pa = reinterpret_cast<const Pack<A, N>*>(a)[i];
     const Pack<B, N> pb = reinterpret_cast<const Pack<B, N>*>(b)[i];
     Pack<Y, N> py;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) map_kernel(Y* y, const A* a, const B
 template <class Y, class A, class B, class F>
 void launch_map(const Context& on, const char* kernel, Y* y, const A* a, const B* b, std::int64_t n, F f) {
   if (n == 0) return;
-  // The widest type sets how many elements make 16 bytes; the narrower ones move 8.
+  // The widest type determines how many elements make 16 bytes; narrower ones move 8.
   constexpr int kWide = 16 / static_cast<int>(std::max({sizeof(Y), sizeof(A), sizeof(B)}));
   const bool wide =
       aligned(y, sizeof(Y) * kWide) && aligned(a, sizeof(A) * kWide) && aligned(b, sizeof(B) * kWide);
@@ -49,7 +49,7 @@ void launch_map(const Context& on, const char* kernel, Y* y, const A* a, const B
   check_launch(kernel);
 }
 
-/// An operation of one input as one of two.
+/// Adapts an operation of one input to two.
 template <class F>
 struct OfFirst {
   F f;
@@ -63,7 +63,7 @@ void map1(const Context& on, const char* kernel, Ptr y, ConstPtr a, std::int64_t
       using Y = decltype(y_tag);
       using A = decltype(a_tag);
       const auto* in = static_cast<const A*>(a.data);
-      // b is a again, which f ignores.
+      // b is a again and ignored by f.
       launch_map(on, kernel, static_cast<Y*>(y.data), in, in, n, OfFirst<F>{f});
     });
   });
@@ -87,14 +87,14 @@ void map2(const Context& on, const char* kernel, Ptr y, ConstPtr a, ConstPtr b, 
 constexpr float kSqrt2OverPi = 0.7978845608028654F;
 constexpr float kCubic = 0.044715F;
 
-/// As on the CPU: sigmoid(2 z(u)), since 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)).
-/// expf may overflow to infinity: 1 / (1 + inf) is 0, which is right.
+/// As on the CPU: sigmoid(2 z(u)), since 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)). expf may overflow to
+/// infinity: 1 / (1 + inf) is 0, which is correct.
 __device__ __forceinline__ float gelu_gate(float u) {
   const float minus_2z = u * fmaf(u * u, -2.0F * kSqrt2OverPi * kCubic, -2.0F * kSqrt2OverPi);
   return 1.0F / (1.0F + expf(minus_2z));
 }
-/// At |u| = 12 the gate is 0 or 1 in fp32. Without the bound u * u overflows for large u, and the slope
-/// becomes 0 * inf = NaN.
+/// At |u| = 12 the gate is 0 or 1 in fp32. Without the bound u * u overflows for large u, and the slope is 0
+/// * inf = NaN.
 __device__ __forceinline__ float gelu_clamp(float u) { return fminf(12.0F, fmaxf(-12.0F, u)); }
 
 struct Gelu {
@@ -110,11 +110,11 @@ struct GeluSlope {
     return g * fmaf(u * s * (1.0F - s), slope2, s);
   }
 };
-// NaN becomes 0 here; the CPU's keeps it.
+// NaN becomes 0 here; the CPU's kernel keeps it.
 struct Relu {
   __device__ float operator()(float u) const { return u > 0.0F ? u : 0.0F; }
 };
-// The slope at 0, and of NaN, is 0.
+// The slope at 0 and of NaN is 0.
 struct ReluSlope {
   __device__ float operator()(float g, float u) const { return u > 0.0F ? g : 0.0F; }
 };
@@ -129,24 +129,24 @@ struct Times {
   __device__ float operator()(float p) const { return p * factor; }
 };
 
-/// Sources of a sum over ranks, passed by value as a kernel argument, 2 KiB: the caller's array of pointers
-/// is in host memory and may change as soon as the launch has returned.
+/// Inputs of a sum over ranks, passed by value as a kernel argument, 2 KiB: the caller's array of pointers is
+/// in host memory and may change as soon as the launch has returned.
 constexpr std::uint32_t kMaxInputs = 256;
 struct Inputs {
   const void* at[kMaxInputs];
 };
 
-/// out[i] = factor * sum of inputs.at[k][i] over k < count, in this order, in fp32; i < n, N at a time.
-/// The first input sets the sum rather than being added to 0, which would turn -0 into 0. `out` may be one of
-/// the inputs: a thread reads its elements of all of them before it writes.
+/// out[i] = factor * sum of inputs.at[k][i] over k < count, in this order, in fp32; i < n, N at a time. The
+/// first input initializes the sum: 0 + -0 would be 0. `out` may be one of the inputs: a thread reads its
+/// elements of all inputs before it writes.
 template <int N, class Y, class X>
 __global__ void __launch_bounds__(kThreads) reduce_kernel(Y* out, const __grid_constant__ Inputs inputs,
                                                           std::uint32_t count, std::int64_t n, float factor) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t packs = n / N;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs; i += stride) {
-    // An element's sum stays in registers over all inputs. dispatch.cpp sees to it that there is one at
-    // least.
+    // An element's sum stays in registers over all inputs. dispatch.cpp guarantees at least
+    // one.
     float total[N];
     for (std::uint32_t k = 0; k < count; ++k) {
       const Pack<X, N> p = static_cast<const Pack<X, N>*>(inputs.at[k])[i];
@@ -183,7 +183,7 @@ void relu_backward(const Context& on, Ptr dx, ConstPtr dy, ConstPtr x, std::int6
 void add(const Context& on, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   map2(on, "add", y, a, b, n, Sum{});
 }
-// dst is both result and first operand.
+// In place on the first operand.
 void accumulate(const Context& on, Ptr dst, ConstPtr src, std::int64_t n) {
   map2(on, "accumulate", dst, dst, src, n, Sum{});
 }
@@ -194,7 +194,7 @@ void scale(const Context& on, Ptr x, float factor, std::int64_t n) {
 void cast(const Context& on, Ptr dst, ConstPtr src, std::int64_t n) {
   if (dst.type != src.type) return map1(on, "cast", dst, src, n, Same{});
   if (n == 0 || dst.data == src.data) return;
-  // No type to convert: bits are copied.
+  // No conversion: bits are copied.
   check(cudaMemcpyAsync(dst.data, src.data, static_cast<std::size_t>(n) * size_of(src.type),
                         cudaMemcpyDeviceToDevice, stream_of(on)),
         "cast", "cudaMemcpyAsync");
@@ -219,7 +219,7 @@ void reduce_sum(const Context& on, Ptr out, const void* const* inputs, std::uint
     with_type("reduce_sum", type, [&](auto x_tag) {
       using Y = decltype(y_tag);
       using X = decltype(x_tag);
-      // All inputs must be aligned: one that is not sends the whole call to single elements.
+      // All inputs must be aligned: a single unaligned one selects the path of single elements.
       constexpr int kWide = 16 / static_cast<int>(std::max(sizeof(Y), sizeof(X)));
       auto* to = static_cast<Y*>(out.data);
       const bool wide =

@@ -1,9 +1,9 @@
-// Table look-up and its gradient. As on the CPU, the gradient of a row is the sum over the positions that
-// read it, in their order: positions are grouped by row, each row's list is put in order, and a block adds
-// them up.
+// Table lookup and its gradient. As on the CPU, the gradient of a row is the sum over the positions that
+// read it, in their order: positions are grouped by row, each row's list is sorted, and one block adds them
+// up.
 //
-// Atomic additions to the table's rows would need none of this, but their order differs from run to run.
-// Integer atomics count and place the positions: counts do not depend on their order, and places are sorted.
+// Atomic additions to the table's rows would be simpler, but their order differs from run to run. Integer
+// atomics count and place the positions: counts do not depend on their order, and the places are sorted.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -12,7 +12,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kSorted = 1024;  // positions of one row that are sorted in shared memory
 
-/// y[N,C] (+)= table[index[i], :]; a block to a row i.
+/// y[N,C] (+)= table[index[i], :]; one block per row i.
 template <class Y, class T>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(Y* y, const T* table, const std::int32_t* index, std::int64_t C, bool add) {
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// counts[rows]: how many of the N positions have each row of the table as their index. Backward groups the
-/// positions by row so: count, scan, place, then one block sums each row in order of position.
+/// counts[rows]: number of the N positions with each row as their index. Backward groups the positions by row
+/// with count, scan and place; then one block per row sums in order of position.
 __global__ void __launch_bounds__(kThreads)
     count_kernel(std::int32_t* counts, const std::int32_t* index, std::int64_t N) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -35,9 +35,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 constexpr int kScanThreads = 1024;
-/// start[r] = counts[0] + ... + counts[r - 1] for r in [0, rows]; cursor is a copy of it. One block.
+/// start[r] = counts[0] + ... + counts[r - 1] for r in [0, rows]; cursor is a copy of it. One block scans
 /// kScanThreads counts at a time: each warp scans its 32 by shuffles, warp 0 scans the 32 warps' totals, and
-/// `before` carries the total on, in a register of every thread.
+/// `before` carries the running total, in a register of every thread.
 __global__ void __launch_bounds__(kScanThreads)
     scan_kernel(std::int32_t* start, std::int32_t* cursor, const std::int32_t* counts, std::int64_t rows) {
   __shared__ std::int32_t warps[32];
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kScanThreads)
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   for (std::int64_t first = 0; first <= rows; first += kScanThreads) {
-    // Threads behind the last row scan zeros, and take part in shuffles and barriers.
+    // Threads after the last row scan zeros, and take part in shuffles and barriers.
     const std::int64_t r = first + threadIdx.x;
     const std::int32_t own = r < rows ? counts[r] : 0;
     std::int32_t sum = own;  // inclusive
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kScanThreads)
       const std::int32_t other = __shfl_up_sync(0xFFFFFFFFU, sum, static_cast<unsigned>(step));
       if (lane >= step) sum += other;
     }
-    // Lane 31 has the sum of its warp.
+    // Lane 31 has the warp's sum.
     if (lane == 31) warps[warp] = sum;
     __syncthreads();
     if (warp == 0) {
@@ -73,13 +73,13 @@ __global__ void __launch_bounds__(kScanThreads)
       start[r] = exclusive;
       if (r < rows) cursor[r] = exclusive;
     }
-    // Then a barrier: the next pass overwrites `warps`, which all must have read.
+    // Then a barrier: all threads must have read `warps` before the next pass overwrites it.
     before += warps[31];
     __syncthreads();
   }
 }
 
-/// position[N]: positions grouped by row; within a row in the order in which threads came, so sum_kernel
+/// position[N]: positions grouped by row; within a row in arbitrary order, so sum_kernel
 /// sorts.
 __global__ void __launch_bounds__(kThreads)
     place_kernel(std::int32_t* position, std::int32_t* cursor, const std::int32_t* index, std::int64_t N) {
@@ -87,9 +87,9 @@ __global__ void __launch_bounds__(kThreads)
   if (i < N) position[atomicAdd(cursor + index[i], 1)] = static_cast<std::int32_t>(i);
 }
 
-/// Ascending, in shared memory; `size` is a power of two. In a step each pair (i, i ^ step) is compared by
-/// the thread of its lower index alone, so that a step has no conflicts; the barrier before it makes the last
-/// one visible.
+/// Sorts ascending, in shared memory; `size` is a power of two. In a step each pair (i, i ^ step) is compared
+/// only by the thread of its lower index, so that a step has no conflicts; the barrier before it makes the
+/// previous one visible.
 __device__ void bitonic_sort(std::int32_t* keys, int size) {
   for (int span = 2; span <= size; span *= 2) {
     for (int step = span / 2; step > 0; step /= 2) {
@@ -109,11 +109,11 @@ __device__ void bitonic_sort(std::int32_t* keys, int size) {
   __syncthreads();
 }
 
-/// dtable[rows,C] += the sum of dy[N,C] over the positions of the row, in ascending order of position. A
-/// block to a row of the table. The few rows with more positions than fit are found by looking through the
-/// whole index, which has them in order.
-/// The sum begins with what the row held and adds in fp32 in ascending order of position, as on the CPU: the
-/// same bits, whatever order place_kernel left.
+/// dtable[rows,C] += the sum of dy[N,C] over the positions of the row, in ascending order of
+/// position. One block per row of the table. For the few rows with more positions than fit, the block
+/// scans the whole index, which is in order. The sum starts from the row's old value and adds in fp32
+/// in ascending order of position, as on the CPU: the same bits, whatever order place_kernel
+/// produced.
 template <class D, class G>
 __global__ void __launch_bounds__(kThreads)
     sum_kernel(D* dtable, const G* dy, const std::int32_t* index, const std::int32_t* start,
@@ -123,11 +123,11 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t row = static_cast<std::int32_t>(blockIdx.x);
   const std::int32_t begin = start[row];
   const std::int32_t total = start[row + 1] - begin;
-  // The same for the whole block: no thread is missing at a barrier.
+  // Equal for the whole block: all threads reach the barriers.
   if (total == 0) return;
   D* to = dtable + std::int64_t{row} * C;
 
-  // Threads have columns of their own, neighbours next to each other; the positions are the same for all (a
+  // Each thread has its own columns, neighbours next to each other; the positions are equal for all (a
   // broadcast).
   const auto add_list = [&](int count) {
     for (std::int64_t c = threadIdx.x; c < C; c += kThreads) {
@@ -137,26 +137,26 @@ __global__ void __launch_bounds__(kThreads)
     }
   };
   if (total <= kSorted) {
-    // Sort the row's positions in shared memory, then add.
+    // Sorts the row's positions in shared memory, then adds.
     int size = 1;
     while (size < total) size *= 2;
     for (int i = static_cast<int>(threadIdx.x); i < size; i += kThreads) {
-      // Padding sorts behind every position and is not added.
+      // Padding sorts after every position and is not added.
       list[i] = i < total ? position[begin + i] : INT32_MAX;
     }
     bitonic_sort(list, size);
     add_list(total);
     return;
   }
-  // More than fit. Sums are held in registers over the whole scan, so that 16-bit tables are rounded once; a
-  // pass over the index serves kThreads columns.
+  // More than fit. Sums stay in registers over the whole scan, so that 16-bit tables are rounded once; a pass
+  // over the index covers kThreads columns.
   for (std::int64_t first = 0; first < C; first += kThreads) {
     const std::int64_t c = first + threadIdx.x;
     float sum = c < C ? to_float(to[c]) : 0.0F;
     for (std::int64_t from = 0; from < N; from += kThreads) {
       const std::int64_t i = from + threadIdx.x;
-      // Compaction in order: a thread's place is the number of hits in the warps before its own and on the
-      // lanes below it. Threads without a column take part, since ballots and barriers count all.
+      // Compaction in order: a thread's place is the number of hits in earlier warps and on lower lanes.
+      // Threads without a column take part, since ballots and barriers include all.
       const bool mine = i < N && index[i] == row;
       const unsigned votes = __ballot_sync(0xFFFFFFFFU, mine);
       const int warp = static_cast<int>(threadIdx.x / 32);
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kThreads)
         if (w == warp) place += count;
         count += found[w];
       }
-      // At most kThreads hits a pass: they fit the list.
+      // At most kThreads hits per pass: they fit the list.
       if (mine) list[place] = static_cast<std::int32_t>(i);
       __syncthreads();
       if (c < C) {

@@ -1,5 +1,5 @@
-// Dense layers by cuBLASLt. Our arrays are row-major and its matrices column-major, so each product is taken
-// transposed: what we call y[N,out] is to it a matrix of out rows and N columns.
+// Dense layers by cuBLASLt. Our arrays are row-major and its matrices column-major, so each product is
+// computed transposed: our y[N,out] is its matrix of out rows and N columns.
 //
 //   ours, row-major           cuBLASLt's, column-major
 //   y[N,out] = x w^T          y (out, N) = w^T x,  w stored as (in, out), x as (in, N)
@@ -36,7 +36,7 @@ cudaDataType_t type_of(const char* kernel, DType type) {
   throw_bad_argument(kernel, "quantized values have no arithmetic; dequantize them first");
 }
 
-/// Largest power of two up to 16 that divides the address: what wide loads may rely on.
+/// Largest power of two up to 16 that divides the address: the alignment for wide loads.
 std::int64_t alignment_of(const void* p) {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   std::int64_t unit = 16;
@@ -44,23 +44,23 @@ std::int64_t alignment_of(const void* p) {
   return unit;
 }
 
-/// D[m,n] = op(A)[m,k] op(B)[k,n] (+ D, or C where it has data), column-major; leading dimensions are the
-/// stored rows.
+/// D[m,n] = op(A)[m,k] op(B)[k,n] (+ D, or C if it has data), column-major; leading dimensions are the stored
+/// rows.
 struct Product {
   std::int64_t m, n, k;
   bool transpose_a, transpose_b;
   ConstPtr a, b;
   Ptr d;
   Write write;
-  // What the product does with its sums before they are rounded, and the vector it adds to each column of D
-  // (or, with CUBLASLT_EPILOGUE_BGRADB, writes: the sums of B over k).
+  // Operation on the sums before they are rounded, and the vector that it adds to each column of D (with
+  // CUBLASLT_EPILOGUE_BGRADB: to which it writes the sums of B over k).
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   Ptr bias{};
   ConstPtr c{};  ///< in the layout of d
   Ptr aux{};     ///< in the layout of d: the argument of a GELU in the epilogue, which writes or reads it
 };
 
-/// Owns a descriptor for the length of a call.
+/// Owns a descriptor for the duration of a call.
 template <class T, cublasStatus_t (*kDestroy)(T)>
 struct Owned {
   T value = nullptr;
@@ -93,9 +93,9 @@ void make_layout(const char* kernel, Layout& layout, DType type, std::int64_t ro
         kernel, "cublasLtMatrixLayoutCreate");
 }
 
-/// Queues the product on the context's stream. False, with nothing queued, when cuBLASLt has no algorithm for
-/// it (an epilogue that these types do not have). The heuristic is asked once for each key; afterwards a call
-/// only makes its descriptors.
+/// Queues the product on the context's stream. False, with nothing queued, if cuBLASLt has no algorithm for
+/// it (for example an epilogue that these types do not support). The heuristic is called once per key; later
+/// calls only create their descriptors.
 bool multiply(const Context& on, const char* kernel, const Product& p) {
   Description description;
   check(cublasLtMatmulDescCreate(&description.value, CUBLAS_COMPUTE_32F, CUDA_R_32F), kernel,
@@ -124,13 +124,13 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   const void* const c = p.c.data != nullptr ? p.c.data : p.d.data;
   const bool adds = p.c.data != nullptr || p.write == Write::add;
   const std::int64_t align_d = std::min(alignment_of(p.d.data), alignment_of(c));
-  // An epilogue's vector too: the heuristic reads its address from the description to know its alignment. Its
-  // matrix is always aligned to 16 bytes (gelu_fits).
+  // Also of an epilogue's vector: the heuristic derives its alignment from its address in the description.
+  // Its matrix is always aligned to 16 bytes (gelu_fits).
   const std::int64_t align_bias = alignment_of(p.bias.data);
   const auto types = static_cast<std::int64_t>(p.a.type) | static_cast<std::int64_t>(p.b.type) << 4 |
                      static_cast<std::int64_t>(p.d.type) << 8 | static_cast<std::int64_t>(p.bias.type) << 12;
-  // Alignments belong to the key: an algorithm chosen for 16 bytes may load 16 bytes at a time, and would
-  // fault on an address of 4. C's is folded into D's, since both share a layout.
+  // Alignments are part of the key: an algorithm chosen for 16 bytes may load 16 bytes at a time, and would
+  // fault on an address aligned to 4. C's is folded into D's, since both share a layout.
   const Context::Products::Key key{p.m,
                                    p.n,
                                    p.k,
@@ -146,8 +146,8 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
     Preference preference;
     check(cublasLtMatmulPreferenceCreate(&preference.value), kernel, "cublasLtMatmulPreferenceCreate");
     set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Context::kWorkspaceBytes);
-    // Parts of a sum are added in fp32: in the output's 16 bits they would lose what the result rounds to
-    // once (seen on an H100: 5 units in the last place of fp16).
+    // Partial sums are added in fp32: in the output's 16 bits each addition would round (seen on an H100: 5
+    // units in the last place of fp16).
     set(kernel, preference.value, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     const auto bytes = [](std::int64_t unit) { return static_cast<std::uint32_t>(unit); };
@@ -161,16 +161,16 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
         cublasLtMatmulAlgoGetHeuristic(products.handle, description.value, a.value, b.value, d.value, d.value,
                                        preference.value, 1, &result, &results);
     const bool has = status == CUBLAS_STATUS_SUCCESS && results > 0 && result.state == CUBLAS_STATUS_SUCCESS;
-    // What an epilogue cannot do it may also call an invalid value; a plain product has no such excuse.
+    // For an unsupported epilogue it may also return "invalid value"; a plain product has no such case.
     if (p.epilogue == CUBLASLT_EPILOGUE_DEFAULT && status != CUBLAS_STATUS_NOT_SUPPORTED) {
       check(status, kernel, "cublasLtMatmulAlgoGetHeuristic");
     }
-    // That there is none is remembered too.
+    // A missing algorithm is cached too.
     found = products.chosen.emplace(key, std::pair(has, result.algo)).first;
   }
   if (!found->second.first) return false;
   const float one = 1.0F;
-  // beta = 0: D is not read, and may hold anything.
+  // beta = 0: D is not read, and may hold any values.
   const float beta = adds ? 1.0F : 0.0F;
   check(cublasLtMatmul(products.handle, description.value, &one, p.a.data, a.value, p.b.data, b.value, &beta,
                        c, d.value, p.d.data, d.value, &found->second.second, on.workspace(),
@@ -179,18 +179,18 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   return true;
 }
 
-/// For products without an epilogue, which have no other way.
+/// For products without an epilogue, which have no fallback.
 void multiply_or_throw(const Context& on, const char* kernel, const Product& p) {
   if (multiply(on, kernel, p)) return;
   throw_bad_argument(kernel, "cuBLASLt has no algorithm for a product of " + std::to_string(p.m) + " x " +
                                  std::to_string(p.n) + " x " + std::to_string(p.k) + " of these types");
 }
 
-/// Whether a GELU may be left to the epilogue of a product of these types. Its argument is to cuBLASLt a
+/// Whether a GELU can be computed in the epilogue of a product of these types. For cuBLASLt its argument is a
 /// matrix of `width` rows, whose leading dimension must be divisible by 8 (cublasLt.h,
-/// CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD). cuBLASLt's GELU is the tanh form as ours is, but nothing says how
-/// it takes the tanh: the processor's own instruction errs by 2^-11 (PTX, tanh.approx.f32), about what fp16
-/// rounds away and 2^13 times what fp32 does. So fp32 takes our kernel, which also keeps it to the bit.
+/// CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD). cuBLASLt's GELU is the tanh form like ours, but its accuracy is not
+/// documented: the GPU's tanh instruction has an error of 2^-11 (PTX, tanh.approx.f32), about the rounding of
+/// fp16 and 2^13 times that of fp32. So fp32 uses our kernel, bitwise equal to the unfused operations.
 bool gelu_fits(const Context& on, DType type, ConstPtr left, ConstPtr right, const void* argument,
                std::int64_t width) {
   return on.gelu_in_products() && (type == DType::bf16 || type == DType::f16) && left.type == type &&
@@ -206,13 +206,13 @@ void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr b
   p.c = onto;
   if (bias.data != nullptr) {
     p.epilogue = CUBLASLT_EPILOGUE_BIAS;
-    p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with this epilogue
+    p.bias = {const_cast<void*>(bias.data), bias.type};  // only read by this epilogue
     if (multiply(on, "linear_forward", p)) return;
     // No such epilogue: y is first set to the bias (plus onto), rounded to its type, and the product added.
     p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.bias = {};
     p.c = {};
-    p.write = Write::add;  // to rows of the bias
+    p.write = Write::add;  // to the rows set to the bias
     fill_rows(on, y, bias, N, out);
     if (onto.data != nullptr) add(on, y, y, onto, N * out);
   }
@@ -231,7 +231,7 @@ void linear_gelu_forward(const Context& on, Ptr y, Ptr kept, ConstPtr x, ConstPt
   if (gelu_fits(on, y.type, x, w, kept.data, out)) {
     Product p{out, N, in, true, false, w, x, y, Write::set};
     p.epilogue = bias.data != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-    p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with these epilogues
+    p.bias = {const_cast<void*>(bias.data), bias.type};  // only read by these epilogues
     p.aux = kept;
     if (multiply(on, "linear_gelu_forward", p)) return;
   }
@@ -245,7 +245,7 @@ void linear_gelu_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr
   if (dx.type == kept.type && gelu_fits(on, dx.type, dy, w, kept.data, in)) {
     Product p{in, N, out, false, false, w, dy, dx, Write::set};
     p.epilogue = CUBLASLT_EPILOGUE_DGELU;
-    p.aux = {const_cast<void*>(kept.data), kept.type};  // read only with this epilogue
+    p.aux = {const_cast<void*>(kept.data), kept.type};  // only read by this epilogue
     if (multiply(on, "linear_gelu_backward_input", p)) return;
   }
   linear_backward_input(on, dx, dy, w, N, in, out, Write::set);
@@ -269,7 +269,7 @@ void linear_backward_weight(const Context& on, Ptr dw, Ptr dbias, ConstPtr dy, C
   }
   // k is N: the sum over rows.
   Product p{in, out, N, false, true, x, dy, dw, write};
-  // The epilogue sums dy on its way through the product, but only sets: accumulation takes its own pass.
+  // The epilogue sums dy during the product, but can only set: accumulation needs a separate pass.
   if (dbias.data != nullptr && write == Write::set) {
     p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
     p.bias = dbias;

@@ -1,6 +1,6 @@
-// Losses and their gradients. A block has a row: the largest logit and the sum of exponentials in one pass,
-// the gradient over the logits in a second, so that no second buffer of their size is needed. Row losses are
-// added in double in a fixed order.
+// Losses and their gradients. One block per row: the largest logit and the sum of exponentials in one pass,
+// the gradient overwrites the logits in a second, so that no second buffer of their size is needed. Row
+// losses are added in double in a fixed order.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -9,16 +9,16 @@ namespace {
 constexpr int kThreads = 1024;
 constexpr int kSumThreads = 1024;
 
-/// Sum of exp(x - top), kept so that two can be joined in any order of passes. What saw nothing yet has top
-/// -inf and sum 0, or NaN where it saw one: that must not be lost.
+/// Sum of exp(x - top), in a form in which two can be joined in any order. Initially top is -inf and sum is
+/// 0; sum is NaN after a NaN, which must be preserved.
 struct Tail {
   float top;
   float sum;
 };
-/// e^x in a third of expf's instructions, of which a row of logits would else cost more time than its memory:
-/// for x <= 0 the factor is as exact as x, a difference of logits, is.
+/// e^x in a third of expf's instructions; with expf a row of logits would be limited by arithmetic, not
+/// memory. For x <= 0 the result is as exact as x, a difference of logits, is.
 __device__ __forceinline__ float exponential(float x) { return exp2f(x * 1.4426950408889634F); }
-/// exp(from - to) for from <= to; 1 where both are -inf, whose difference would be NaN.
+/// exp(from - to) for from <= to; 1 if both are -inf, whose difference would be NaN.
 __device__ __forceinline__ float shrink(float from, float to) {
   return from == to ? 1.0F : exponential(from - to);
 }
@@ -27,9 +27,9 @@ __device__ __forceinline__ Tail join(Tail a, Tail b) {
   return {top, a.sum * shrink(a.top, top) + b.sum * shrink(b.top, top)};
 }
 
-// The join over the block, on every thread; called once in a kernel (`tails` is not protected against a
-// second call). Butterfly exchanges join the same pairs on all lanes of a warp, so that all threads get one
-// result.
+// Joins over the block, on every thread; may be called once per kernel (`tails` is not protected against a
+// second call). Butterfly exchanges join the same pairs on all lanes of a warp, so that all threads get the
+// same result.
 __device__ Tail block_join(Tail mine) {
   __shared__ Tail tails[32];
 #pragma unroll
@@ -40,7 +40,7 @@ __device__ Tail block_join(Tail mine) {
   }
   if (threadIdx.x % 32 == 0) tails[threadIdx.x / 32] = mine;
   __syncthreads();
-  // Every warp joins the warps' tails for itself: no second barrier.
+  // Every warp joins the warps' tails: no second barrier.
   mine = threadIdx.x % 32 < blockDim.x / 32 ? tails[threadIdx.x % 32] : Tail{-INFINITY, 0};
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
@@ -51,11 +51,11 @@ __device__ Tail block_join(Tail mine) {
   return mine;
 }
 
-/// f(first, values) over a row of V elements: of a whole pack of 16 bytes, or of one element where the row's
-/// head and tail are not aligned. `first` is the index of values[0]. f may change the values, which are
-/// written back where kStore says so.
-/// Where V is no multiple of 16 / sizeof(T), rows begin anywhere in 16 bytes: head and tail are at
-/// most 16 / sizeof(T) - 1 elements each. An element is always the same thread's, in both passes of a kernel.
+/// f(first, values) over a row of V elements: for a whole 16-byte pack, or for one element at the row's
+/// unaligned head and tail. `first` is the index of values[0]. f may change the values, which are written
+/// back if kStore is true. If V is not a multiple of 16 / sizeof(T), rows start at any offset within 16
+/// bytes: head and tail have at most 16 / sizeof(T) - 1 elements each. An element is processed by the same
+/// thread in both passes of a kernel.
 template <bool kStore, class T, class F>
 __device__ __forceinline__ void over_row(T* row, std::int64_t V, F f) {
   constexpr int N = 16 / sizeof(T);
@@ -86,9 +86,9 @@ __device__ __forceinline__ void over_row(T* row, std::int64_t V, F f) {
   if (tail < V) one(tail);
 }
 
-/// losses[N] of logits[N,V] against target[N], a block to a row; the logits become (softmax - one_hot) *
-/// factor. factor = grad_scale / rows that count.
-/// loss = log(sum of exp(x - top)) + top - x[wanted].
+/// losses[N] of logits[N,V] against target[N], one block per row; the logits become (softmax -
+/// one_hot) * factor. factor = grad_scale / counted rows. loss = log(sum of exp(x - top)) + top -
+/// x[wanted].
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(float* losses, T* logits, const std::int32_t* target, std::int64_t V, float factor) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x == 0) losses[blockIdx.x] = 0;
     return;
   }
-  // All threads read it before the second pass overwrites it; block_join's barrier and the one below stand
+  // All threads read it before the second pass overwrites it: block_join's barrier and the one below are
   // between.
   const float logit = to_float(row[wanted]);
   Tail mine{-INFINITY, 0};
@@ -107,13 +107,13 @@ __global__ void __launch_bounds__(kThreads)
     float top = mine.top;
     for (const float x : values) top = fmaxf(top, x);
     if (top > mine.top) mine = {top, mine.sum * exponential(mine.top - top)};
-    // -inf adds nothing, also to nothing; an inf or NaN makes the sum not finite, and through it the loss.
+    // -inf adds nothing, even to an empty sum; inf or NaN makes the sum, and so the loss, not finite.
     const float from = top == -INFINITY ? 0.0F : top;
     for (const float x : values) mine.sum += exponential(x - from);
   });
   const Tail all = block_join(mine);
   if (threadIdx.x == 0) losses[blockIdx.x] = logf(all.sum) + all.top - logit;
-  // softmax * factor = exp(x - top) * (factor / sum): one division a row.
+  // softmax * factor = exp(x - top) * (factor / sum): one division per row.
   const float k = __fdiv_rn(factor, all.sum);
   __syncthreads();  // every thread has read the wanted logit
   over_row<true>(row, V, [&]<std::size_t N>(std::int64_t first, float(&values)[N]) {
@@ -125,8 +125,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// *mean = sum of n values / count, in double, in a fixed order.
-/// One block, whose thread i adds the values i, i + kSumThreads, ...: n alone decides the order.
+/// *mean = sum of n values / count, in double, in a fixed order: thread i of the single block adds the values
+/// i, i + kSumThreads, ...; the order depends only on n.
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)
     mean_kernel(float* mean, const T* values, std::int64_t n, double count) {
@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(kSumThreads)
   if (threadIdx.x == 0) *mean = static_cast<float>(sum / count);
 }
 
-// Elements whose squares a block adds up; doubled until the pieces' sums fit the workspace. It depends on n
-// alone, and with it the order of the sum.
+// Elements per block; doubled until the blocks' sums fit the workspace. Depends only on n, and so does the
+// order of the sum.
 constexpr int kMsePiece = 16384;
 constexpr int kMseThreads = 256;
 
@@ -169,10 +169,10 @@ void cross_entropy(const Context& on, float* loss, Ptr logits, const std::int32_
     throw_bad_argument(kName,
                        std::to_string(N) + " rows are more than the workspace of a stream has room for");
   }
-  // fp32 [N]. Kernels of a stream run in order, so no other kernel uses the workspace until mean_kernel has
+  // fp32 [N]. Kernels of a stream run in order, so no other kernel uses the workspace before mean_kernel has
   // read it.
   auto* losses = static_cast<float*>(on.workspace());
-  // With all rows ignored it is not finite, but no row uses it; the mean is then 0 / 0 = NaN.
+  // If all rows are ignored it is not finite, but no row uses it; the mean is then 0 / 0 = NaN.
   const auto factor = static_cast<float>(static_cast<double>(grad_scale) / counted);
   with_type(kName, logits.type, [&](auto tag) {
     using T = decltype(tag);

@@ -6,25 +6,25 @@
 
 namespace shardscope::kernels::cuda {
 
-/// A tile of rows of D elements of 16 bits; 16-byte chunks of a row are permuted by its number, so that the
-/// eight rows one matrix load reads lie in different banks.
-/// A row of D = 64 or 128 elements is 128 or 256 bytes, one or two turns of the 32 banks: unpermuted, the
-/// same chunk of every row would lie in the same four banks. Chunk c of row r is at place c ^ (r % 8), so
-/// eight consecutive rows put one chunk at eight different places. Padding rows would do it too, but takes
-/// shared memory that decides how many blocks fit a multiprocessor.
+/// A tile of rows of D 16-bit elements; 16-byte chunks of a row are permuted by the row's index, so that the
+/// eight rows of one matrix load are in different banks. A row of D = 64 or 128 elements is 128 or 256 bytes,
+/// one or two times the 32 banks: unpermuted, the same chunk of every row would be in the same four banks.
+/// Chunk c of row r is stored at c ^ (r % 8), so eight consecutive rows store a chunk at eight different
+/// places. Padding rows would also work, but needs more shared memory, which limits the number of blocks per
+/// multiprocessor.
 template <class T, int D>
 struct Tile {
   T* data;
-  /// Where the chunk that holds `column`, a multiple of 8, begins.
+  /// Address of the chunk that starts at `column`, a multiple of 8.
   __device__ __forceinline__ T* chunk(int row, int column) const {
     return data + row * D + (((column / 8) ^ (row & 7)) * 8);
   }
 };
 
-/// Rows [first, first + kRows) of a matrix whose rows are `stride` elements apart; rows from `rows` on are
-/// zero.
-/// All kThreads of the block call it. Neighbouring threads copy neighbouring chunks of a row. `from` and rows
-/// of it are aligned to 16 bytes. The caller commits the copies and waits for them.
+/// Copies rows [first, first + kRows) of a matrix whose rows are `stride` elements apart; rows from
+/// `rows` on are zero. All kThreads of the block must call it. Neighbouring threads copy neighbouring
+/// chunks of a row. `from` and its rows are aligned to 16 bytes. The caller commits the copies and waits
+/// for them.
 template <int kRows, int kThreads, class T, int D>
 __device__ __forceinline__ void copy_rows(Tile<T, D> to, const T* from, std::int64_t stride, int first,
                                           int rows) {
@@ -33,12 +33,12 @@ __device__ __forceinline__ void copy_rows(Tile<T, D> to, const T* from, std::int
     const int row = i / kChunks;
     const int column = i % kChunks * 8;
     const bool valid = first + row < rows;
-    const int source = valid ? first + row : 0;  // an address that exists, although nothing is read
+    const int source = valid ? first + row : 0;  // a valid address, although nothing is read
     copy_16_bytes(to.chunk(row, column), from + source * stride + column, valid);
   }
 }
 
-/// Operands of multiply_add() as a warp's lanes hold them; ptx.cuh says which lane has which element.
+/// Operands of multiply_add() in a warp's lanes; ptx.cuh gives the lane of each element.
 struct FragmentA {
   unsigned r[4];
 };
@@ -49,8 +49,8 @@ struct FragmentC {
   float x[4];
 };
 
-/// Rows [row, row+16) and columns [column, column+16) of the tile. Matrices 0 and 1 are its upper and lower 8
-/// rows of the first 8 columns, 2 and 3 those of the other 8: the order of A's registers.
+/// Rows [row, row+16) and columns [column, column+16) of the tile. Matrices 0 and 1 are the upper and lower 8
+/// rows of its first 8 columns, 2 and 3 those of the other 8: the order of A's registers.
 template <class T, int D>
 __device__ __forceinline__ FragmentA load_a(Tile<T, D> tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -59,8 +59,8 @@ __device__ __forceinline__ FragmentA load_a(Tile<T, D> tile, int row, int column
 }
 
 /// B = tile^T: its columns are the tile's rows [row, row+16), its k the tile's columns [column, column+16).
-/// Column n of B is row n of the tile, so a load that is not transposed gives lane (g, t) what B's registers
-/// want: elements 2t, 2t + 1 of row g. f[0] is B's columns 0 to 7, f[1] 8 to 15, each over 16 k.
+/// Column n of B is row n of the tile, so a non-transposed load gives lane (g, t) what B's registers hold:
+/// elements 2t, 2t + 1 of row g. f[0] is B's columns 0 to 7, f[1] 8 to 15, each over 16 k.
 template <class T, int D>
 __device__ __forceinline__ void load_b_transposed(FragmentB (&f)[2], Tile<T, D> tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -70,7 +70,7 @@ __device__ __forceinline__ void load_b_transposed(FragmentB (&f)[2], Tile<T, D> 
 }
 
 /// B = the tile itself: its k are the tile's rows [row, row+16), its columns the tile's [column, column+16).
-/// Two k of one column lie in two rows of the tile; the transposed load brings them into one register.
+/// Two k of one column are in two rows of the tile; the transposed load puts them into one register.
 template <class T, int D>
 __device__ __forceinline__ void load_b(FragmentB (&f)[2], Tile<T, D> tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -85,7 +85,7 @@ __device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, c
   multiply_16x8x16(c.x, a.r, b.r, T{});
 }
 
-// Two floats rounded to nearest even, `low` in the low half, where the lower column belongs.
+// Two floats rounded to nearest even, `low` (the lower column) in the low half.
 __device__ __forceinline__ unsigned pack2(float low, float high, __nv_bfloat16) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const unsigned*>(&pair);
@@ -95,9 +95,9 @@ __device__ __forceinline__ unsigned pack2(float low, float high, __half) {
   return *reinterpret_cast<const unsigned*>(&pair);
 }
 
-/// Two neighbouring 16 x 8 results, rounded, as the 16 x 16 left side of a next product.
-/// A result holds rows g and g + 8 of columns 2t, 2t + 1 in the lanes in which the left operand wants them:
-/// scores become the operand of the next product without a shuffle and without shared memory.
+/// Two neighbouring 16 x 8 results, rounded, as the 16 x 16 left operand of the next product. A result has
+/// rows g and g + 8 of columns 2t, 2t + 1 in the same lanes as the left operand: scores become the operand of
+/// the next product without shuffles and without shared memory.
 template <class T>
 __device__ __forceinline__ FragmentA as_a(const FragmentC& left, const FragmentC& right) {
   return {{pack2(left.x[0], left.x[1], T{}), pack2(left.x[2], left.x[3], T{}),
@@ -106,7 +106,7 @@ __device__ __forceinline__ FragmentA as_a(const FragmentC& left, const FragmentC
 
 /// c[j] += A B_j for the kTiles / 2 pairs of 8 columns: A is rows [a_row, a_row+16) of `a`, B_j the
 /// transposed rows 8j.. of `b`, over all D columns of both.
-/// Columns are summed in ascending order, 16 in an instruction. A's fragment is loaded once for all of `b`.
+/// Columns are summed in ascending order, 16 per instruction. A's fragment is loaded once for all of `b`.
 template <int kTiles, class T, int D>
 __device__ __forceinline__ void multiply_rows(FragmentC (&c)[kTiles], Tile<T, D> a, int a_row, Tile<T, D> b) {
 #pragma unroll
@@ -123,8 +123,8 @@ __device__ __forceinline__ void multiply_rows(FragmentC (&c)[kTiles], Tile<T, D>
 }
 
 /// out[16, D] += P[16, 8 kTiles] b[8 kTiles, D], P rounded from the results `p`.
-/// Sums stay fp32; only P is rounded to the storage type, because tensor cores take no fp32 operand
-/// unrounded.
+/// Sums stay fp32; only P is rounded to the storage type, because tensor cores have no unrounded fp32
+/// operands.
 template <int kTiles, class T, int D>
 __device__ __forceinline__ void multiply_columns(FragmentC (&out)[D / 8], const FragmentC (&p)[kTiles],
                                                  Tile<T, D> b) {

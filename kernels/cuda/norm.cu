@@ -1,17 +1,17 @@
-// Layer norm over rows, column sums, and rows that are all alike. Gradients of weight and bias are summed
-// over groups of rows, and the groups in slices: the order depends on the shape alone, not on the device.
+// Layer norm over rows, column sums, and filling of rows. Gradients of weight and bias are summed over groups
+// of rows, and the groups in slices: the order depends only on the shape, not on the device.
 //
 // [Note: a row in registers]
-// Memory is all that a layer norm costs, so each row is read once, by a team of warps whose lanes hold 16 of
-// its columns each, 16 bytes that lie together in each pack. That is for rows that are aligned to 16 bytes
-// and of one storage type; kernels that read a row again for each pass take the others. Activations alone
-// decide: where parameters lie differs between the stages of ZeRO, which must agree to the last bit.
+// A layer norm is limited by memory, so each row is read once, by a team of warps whose lanes hold 16 of its
+// columns each, in 16-byte packs. This requires rows that are aligned to 16 bytes and of one storage type;
+// others use kernels that read a row again for each pass. Only the activations' alignment matters: that of
+// parameters differs between the stages of ZeRO, which must agree bitwise.
 //
 // [Note: sums of columns]
-// A thread has columns of its own and adds up a group of rows in registers: no shuffle, no shared memory. Its
-// sum goes to partial[group][column] in the stream's workspace, fp32; finish_kernel adds the groups. Atomic
-// additions to the result would save that pass, but their order and so the bits would differ from run to run.
-// Short sums within a group also round less than one sum over all rows.
+// A thread has its own columns and adds up a group of rows in registers: no shuffle, no shared memory. The
+// sum is written to partial[group][column] in the stream's workspace, fp32; finish_kernel adds the groups.
+// Atomic additions to the result would save that pass, but their order and so the bits would differ from run
+// to run. Short sums within a group also round less than one sum over all rows.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -21,9 +21,9 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr std::int64_t kRowGroup = 64;  // as on the CPU
 
-/// Rows to a group, `least` or more, so that the sums of all groups of `sums` floats each fit the workspace.
-/// It depends on the shape alone, and so do the bits of the result. Throws KernelError where not even one
-/// group fits.
+/// Rows per group, at least `least`, so that `sums` floats per group fit the workspace. Depends
+/// only on the shape, and so do the bits of the result. Throws KernelError if not even one group
+/// fits.
 std::int64_t group_rows(const char* kernel, std::int64_t rows, std::int64_t sums,
                         std::int64_t least = kRowGroup) {
   const auto most = static_cast<std::int64_t>(Context::kWorkspaceBytes / sizeof(float)) / sums;
@@ -41,18 +41,18 @@ constexpr int kLaneColumns = 16;
 constexpr int kMostTeam = 8;  ///< warps
 constexpr std::int64_t kTeamRows = 16;
 
-/// A lane's columns of a row: pack p is pack p * blockDim.x + threadIdx.x of the row, zero behind its end.
-/// A pack is 16 bytes, so a warp's load of one is 512 bytes in a row. C * sizeof(T) is a multiple of 16
-/// (fits_team): a pack lies in the row whole or not at all.
+/// A lane's columns of a row: its pack p is pack p * blockDim.x + threadIdx.x of the row, zero after the end.
+/// A pack is 16 bytes, so a warp's load of one is 512 contiguous bytes. C * sizeof(T) is a multiple of 16
+/// (fits_team): a pack is completely inside the row or outside.
 template <class T>
 struct LaneColumns {
-  // Elements of a pack: 4 floats or 8 of 16 bits; kLaneColumns of them in 4 or 2 packs.
+  // Elements of a pack: 4 floats or 8 16-bit values; kLaneColumns of them in 4 or 2 packs.
   static constexpr int kWide = 16 / static_cast<int>(sizeof(T));
   static constexpr int kPacks = kLaneColumns / kWide;
   using P = Pack<T, kWide>;
   P packs[kPacks];
 
-  /// Of the first element of a pack.
+  /// Column of the first element of a pack.
   static __device__ __forceinline__ int column(int p) {
     return (p * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)) * kWide;
   }
@@ -63,8 +63,8 @@ struct LaneColumns {
       if (column(p) < C) packs[p] = *reinterpret_cast<const P*>(row + column(p));
     }
   }
-  /// Of a row that may lie anywhere.
-  /// A parameter in a shard begins at any element. The values are the same, only the width of loads differs.
+  /// Loads a row of any alignment: a parameter in a shard may start at any element. The values are equal,
+  /// only the width of loads differs.
   __device__ __forceinline__ void load_unaligned(const T* row, int C) {
     if (reinterpret_cast<std::uintptr_t>(row) % 16 == 0) return load(row, C);
 #pragma unroll
@@ -82,7 +82,7 @@ struct LaneColumns {
     }
   }
   __device__ __forceinline__ float get(int p, int k) const { return to_float(packs[p].x[k]); }
-  /// f(pack, element) for those that are within the row.
+  /// f(pack, element) for elements inside the row.
   template <class F>
   static __device__ __forceinline__ void each(int C, F f) {
 #pragma unroll
@@ -94,14 +94,14 @@ struct LaneColumns {
   }
 };
 
-/// The sum over the team, on every lane. No other code may write `places` until all lanes have entered the
-/// next team_sum(). All lanes add the warps' sums in order of warps, so they hold the same bits. There is one
-/// barrier: between two calls with the same `places` there must be another team_sum(), whose barrier shows
-/// that all have read.
+/// The sum over the team, on every lane. All lanes add the warps' sums in order of warps, so they get the
+/// same bits. There is a single barrier: between two calls with the same `places` there must be another
+/// team_sum(), whose barrier ensures that all have read, and no other code may write `places` until all lanes
+/// have entered the next team_sum().
 __device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]) {
   x = {warp_sum(x.x), warp_sum(x.y)};
   const unsigned warps = blockDim.x / 32;
-  // Rows of up to 512 columns need no shared memory and no barrier.
+  // Rows of up to 512 columns (one warp) need no shared memory and no barrier.
   if (warps == 1) return x;
   if (threadIdx.x % 32 == 0) places[threadIdx.x / 32] = x;
   __syncthreads();
@@ -110,7 +110,7 @@ __device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]
   return x;
 }
 
-/// y[N,C], mean[N] and rstd[N] from x[N,C]; N is gridDim.x, a team to a row. See [Note: a row in registers].
+/// y[N,C], mean[N] and rstd[N] from x[N,C]; N is gridDim.x, one team per row. See [Note: a row in registers].
 template <class T>
 __global__ void __launch_bounds__(kMostTeam * 32)
     team_forward_kernel(T* y, float* mean, float* rstd, const T* x, const T* weight, const T* bias, int C,
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   float sum = 0;
   Lane::each(C, [&](int p, int k) { sum += in.get(p, k); });
   const float m = team_sum({sum, 0}, places[0]).x * inverse;
-  // From deviations, not as mean(x^2) - mean^2, which cancels where the mean is large. The row is in
-  // registers: a second pass over it costs no memory.
+  // From deviations, not as mean(x^2) - mean^2, which cancels if the mean is large. The row is in registers:
+  // a second pass over it costs no memory traffic.
   float squares = 0;
   Lane::each(C, [&](int p, int k) {
     const float d = in.get(p, k) - m;
@@ -147,10 +147,10 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   in.store(y + r * C, C);
 }
 
-/// dx[N,C] of `group` rows by a team, one after the other, and partial[groups,2C]: the sums of their columns
-/// for weight, then for bias. `partial` may be null. With xhat = (x - mean) rstd and h = dy * weight: dx =
-/// rstd (h - mean(h) - xhat mean(h xhat)), dweight = sum of dy xhat, dbias = sum of dy. dx may be dy: what a
-/// lane writes, it has read.
+/// dx[N,C] of `group` rows by one team, one after the other, and partial[groups,2C]: the column sums for
+/// weight, then for bias. `partial` may be null. With xhat = (x - mean) rstd and h = dy * weight: dx = rstd
+/// (h - mean(h) - xhat mean(h xhat)), dweight = sum of dy xhat, dbias = sum of dy. dx may be dy: a lane reads
+/// elements before it writes them.
 template <class T>
 __global__ void __launch_bounds__(kMostTeam * 32)
     team_backward_kernel(T* dx, float* partial, const T* dy, const T* x, const T* weight, const float* mean,
@@ -164,11 +164,11 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   float bias_sums[Lane::kPacks][Lane::kWide] = {};
   Lane w;
   w.load_unaligned(weight, C);
-  // Rows in ascending order; other blocks have the rows of other groups.
+  // Rows in ascending order; other blocks process the other groups.
   for (std::int64_t r = begin; r < end; ++r) {
     Lane g;
     Lane in;
-    // What dx held, where the gradient is added to it.
+    // dx's old value, if the gradient is added to it.
     Lane before;
     g.load(dy + r * C, C);
     in.load(x + r * C, C);
@@ -184,10 +184,10 @@ __global__ void __launch_bounds__(kMostTeam * 32)
       bias_sums[p][k] += g.get(p, k);
       weight_sums[p][k] = fmaf(g.get(p, k), normal, weight_sums[p][k]);
     });
-    // Two sets of places in turn: who writes a set has passed the barrier of the row before, and everybody
-    // who came there had read this set for the row before that.
+    // Two alternating sets of places: a thread that writes a set has passed the barrier of the previous row,
+    // which all threads reached after reading this set for the row before that.
     sums = team_sum(sums, places[r % 2]);
-    // xhat and h are computed again from the packs: held, they would take 32 registers more.
+    // xhat and h are recomputed from the packs: storing them would take 32 more registers.
     const float mean_h = sums.x * inverse;
     const float mean_hx = sums.y * inverse;
     Lane::each(C, [&](int p, int k) {
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kMostTeam * 32)
     in.store(dx + r * C, C);
   }
   if (partial == nullptr) return;
-  // See [Note: sums of columns]. The team's lanes own different columns.
+  // See [Note: sums of columns]. The team's lanes have different columns.
   float* const to = partial + std::int64_t{blockIdx.x} * 2 * C;
   Lane::each(C, [&](int p, int k) {
     to[Lane::column(p) + k] = weight_sums[p][k];
@@ -208,9 +208,9 @@ __global__ void __launch_bounds__(kMostTeam * 32)
   });
 }
 
-/// y[N,C], mean[N], rstd[N]: one warp to a row. The row is read three times, the second and third from the
-/// first-level cache.
-/// For rows that no team takes. A lane has every 32nd column.
+/// y[N,C], mean[N], rstd[N]: one warp per row. The row is read three times, the second and
+/// third from the first-level cache. For rows that do not fit a team. A lane has every 32nd
+/// column.
 template <class Y, class X, class P, class Q>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(Y* y, float* mean, float* rstd, const X* x, const P* weight, const Q* bias, std::int64_t N,
@@ -240,9 +240,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// dx[N,C], one row by one warp: rstd (h - mean(h) - xhat mean(h xhat)), h = dy * weight.
-/// dx may be dy: both passes of a lane go over the same columns, and the second reads an element before it
-/// writes it.
+/// dx[N,C], one warp per row: rstd (h - mean(h) - xhat mean(h xhat)), h = dy * weight. dx may be dy:
+/// both passes of a lane cover the same columns, and the second reads an element before it writes
+/// it.
 template <class D, class G, class X, class P>
 __global__ void __launch_bounds__(kThreads)
     input_kernel(D* dx, const G* dy, const X* x, const P* weight, const float* mean, const float* rstd,
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t end = begin + group < N ? begin + group : N;
   float weight_sum = 0;
   float bias_sum = 0;
-  // The loads of several rows are in flight, the additions keep their order.
+  // Loads of several rows are in flight; additions keep their order.
 #pragma unroll 4
   for (std::int64_t r = begin; r < end; ++r) {
     const float g = to_float(dy[r * C + c]);
@@ -315,7 +315,7 @@ __global__ void __launch_bounds__(kThreads)
   partial[std::int64_t{blockIdx.x} * cols + c] = sum;
 }
 
-/// y[rows,cols]: every row becomes row[cols].
+/// y[rows,cols]: every row is set to row[cols].
 template <class Y, class X>
 __global__ void __launch_bounds__(kThreads)
     fill_rows_kernel(Y* y, const X* row, std::int64_t rows, std::int64_t cols) {
@@ -325,17 +325,17 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 constexpr int kSlices = 32;
-/// first[c] (+)= partial[0][c] + partial[1][c] + ...; rows of `partial` are `stride` apart. second[c] so from
-/// column C on. Either may be null. A block has 32 columns of one of them, each warp a slice of the groups.
-/// Warp 0 then adds the slices in order: the order depends on `groups` alone. No groups (no rows): the sum is
-/// 0.
+/// first[c] (+)= partial[0][c] + partial[1][c] + ...; rows of `partial` are `stride` apart. second[c]
+/// likewise from column C on. Either may be null. A block has 32 columns of one of them; each warp has a
+/// slice of the groups. Warp 0 then adds the slices in order: the order depends only on `groups`. Without
+/// groups (no rows) the sum is 0.
 template <class D>
 __global__ void __launch_bounds__(kSlices * 32)
     finish_kernel(D* first, D* second, const float* partial, std::int64_t groups, std::int64_t stride,
                   std::int64_t C, bool add) {
   __shared__ float slices[kSlices][32];
   D* const to = blockIdx.y == 0 ? first : second;
-  // The same for the whole block, so no thread is missing at the barrier.
+  // Equal for the whole block, so all threads reach the barrier.
   if (to == nullptr) return;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -357,8 +357,8 @@ __global__ void __launch_bounds__(kSlices * 32)
 
 unsigned count(std::int64_t n, std::int64_t unit) { return static_cast<unsigned>((n + unit - 1) / unit); }
 
-/// The sums of C columns of `partial` into `first`, those of the C behind them into `second`.
-/// Rounded once to the gradient's type, after what it held was added in fp32.
+/// Adds the groups' sums of C columns of `partial` to `first`, and of the next C to `second`. Rounded once to
+/// the gradient's type, after its old value was added in fp32.
 void finish(const Context& on, const char* kernel, Ptr first, Ptr second, const float* partial,
             std::int64_t groups, std::int64_t stride, std::int64_t C, Write write) {
   const Ptr any = first.data != nullptr ? first : second;
@@ -368,7 +368,7 @@ void finish(const Context& on, const char* kernel, Ptr first, Ptr second, const 
   }
   with_type(kernel, any.type, [&](auto tag) {
     using D = decltype(tag);
-    // A row of blocks for each of the two results.
+    // One grid row per result.
     const dim3 grid(count(C, 32), second.data != nullptr ? 2 : 1);
     finish_kernel<<<grid, kSlices * 32, 0, stream_of(on)>>>(static_cast<D*>(first.data),
                                                             static_cast<D*>(second.data), partial, groups,
@@ -377,8 +377,8 @@ void finish(const Context& on, const char* kernel, Ptr first, Ptr second, const 
   check_launch(kernel);
 }
 
-/// Whether rows of C elements of a type, in arrays that begin here, fit a team.
-/// With C * size_of(type) a multiple of 16 every row is aligned if the first is.
+/// Whether rows of C elements of a type, in arrays at these addresses, fit a team. If C * size_of(type) is a
+/// multiple of 16, every row is aligned if the first is.
 bool fits_team(DType type, std::int64_t C, const void* first, const void* second, const void* third) {
   return C <= kMostTeam * 32 * kLaneColumns && static_cast<std::size_t>(C) * size_of(type) % 16 == 0 &&
          aligned(first, 16) && aligned(second, 16) && aligned(third, 16);
@@ -393,7 +393,7 @@ void layer_norm_forward(const Context& on, Ptr y, float* mean, float* rstd, Cons
   constexpr const char* kName = "layer_norm_forward";
   if (N == 0) return;
   if (weight.type != bias.type) throw_bad_argument(kName, "weight and bias must share one element type");
-  // A team to a row, a block to a team; otherwise a warp to a row, kWarps rows to a block.
+  // One team per row and block; otherwise one warp per row, kWarps rows per block.
   if (x.type == y.type && x.type == weight.type && fits_team(x.type, C, x.data, y.data, x.data)) {
     with_type(kName, x.type, [&](auto tag) {
       using T = decltype(tag);
@@ -426,10 +426,10 @@ void layer_norm_backward(const Context& on, Ptr dx, Ptr dweight, Ptr dbias, Cons
   auto* partial = static_cast<float*>(on.workspace());
   const bool team =
       dy.type == x.type && dy.type == weight.type && fits_team(dy.type, C, dx.data, dy.data, x.data);
-  // 2 C sums a group: of weight, then of bias.
+  // 2 C sums per group: for weight, then for bias.
   const std::int64_t group = group_rows(kName, N, 2 * C, team ? kTeamRows : kRowGroup);
   const std::int64_t groups = (N + group - 1) / group;
-  // Without rows there is nothing to launch, but finish() still sets the gradients to 0 where they are set.
+  // Without rows there is nothing to launch, but with Write::set finish() still sets the gradients to 0.
   if (N > 0 && team) {
     const bool sums = dweight.data != nullptr || dbias.data != nullptr;
     with_type(kName, dy.type, [&](auto tag) {
@@ -447,7 +447,7 @@ void layer_norm_backward(const Context& on, Ptr dx, Ptr dweight, Ptr dbias, Cons
         using X = decltype(x_tag);
         const auto* g = static_cast<const G*>(dy.data);
         const auto* in = static_cast<const X*>(x.data);
-        // First, because dx may be where dy is.
+        // First, because dx may be dy.
         params_kernel<<<dim3(static_cast<unsigned>(groups), count(C, kThreads)), kThreads, 0,
                         stream_of(on)>>>(partial, g, in, mean, rstd, N, C, group);
         with_type(kName, weight.type, [&](auto p_tag) {
@@ -481,7 +481,7 @@ void column_sums(const Context& on, Ptr total, ConstPtr x, std::int64_t rows, st
                  Write write) {
   constexpr const char* kName = "column_sums";
   auto* partial = static_cast<float*>(on.workspace());
-  // One sum a column.
+  // One sum per column.
   const std::int64_t group = group_rows(kName, rows, cols);
   const std::int64_t groups = (rows + group - 1) / group;
   if (rows > 0) {

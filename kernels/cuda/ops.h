@@ -1,8 +1,8 @@
 // The CUDA backend: the operations of kernels/ops.h under the same contracts, launched on a context's stream.
-// All pointers are device memory, or pinned memory the device can read, unless a comment says host.
+// All pointers are device memory, or pinned memory that the device can read, unless a comment says host.
 //
-// A call returns when its kernels are queued; they have run when the stream has come past them. Errors of a
-// launch are thrown at once (KernelError), those of a kernel that runs show at a later call (check.h).
+// A call returns when its kernels are queued; they have completed when the stream has passed them. Launch
+// errors are thrown at once (KernelError); errors of running kernels are reported by a later call (check.h).
 #pragma once
 
 #include "kernels/cuda/context.h"
@@ -20,8 +20,8 @@ void linear_gelu_forward(const Context&, Ptr y, Ptr kept, ConstPtr x, ConstPtr w
                          std::int64_t N, std::int64_t in, std::int64_t out);
 void linear_gelu_backward_input(const Context&, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept,
                                 std::int64_t N, std::int64_t in, std::int64_t out);
-/// total[cols] (+)= sums over rows of x[rows, cols], over groups of 64 rows first; the order depends on
-/// the shape alone.
+/// total[cols] (+)= sums over rows of x[rows, cols], first over groups of 64 rows; the order depends only on
+/// the shape.
 void column_sums(const Context&, Ptr total, ConstPtr x, std::int64_t rows, std::int64_t cols, Write write);
 /// y[rows,cols] = row[cols] in every row.
 void fill_rows(const Context&, Ptr y, ConstPtr row, std::int64_t rows, std::int64_t cols);

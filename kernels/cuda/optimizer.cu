@@ -10,13 +10,13 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPack = 4;  // floats in 16 bytes: master, m and v
 
-/// The type of param16 where there is none: the copy is compiled out.
+/// Type of param16 if there is none: the copy is compiled out.
 struct NoCopy {};
 
-/// The same steps in the same order as the CPU's vector code, so that both agree bitwise.
-/// Division and square root are rounded to nearest. w decays by lr * weight_decay (decoupled) or the gradient
-/// gets w * l2; the other factor is 1 or 0. m * step_size is lr m / (1 - beta1^t), the bias correction of v
-/// is in inv_sqrt_bias2.
+/// The same operations in the same order as the CPU's vector code, so that both agree bitwise. Division and
+/// square root are rounded to nearest. w decays by lr * weight_decay (decoupled) or the gradient gets w * l2;
+/// the other factor is 1 or 0. m * step_size is lr m / (1 - beta1^t); inv_sqrt_bias2 has the bias correction
+/// of v.
 __device__ __forceinline__ void update(float& w, float& m, float& v, float g, const AdamWScalars& s) {
   g = g * s.grad_scale;
   g = fmaf(w, s.l2, g);
@@ -29,8 +29,8 @@ __device__ __forceinline__ void update(float& w, float& m, float& v, float g, co
 
 /// One AdamW step of n elements, N at a time: master, m, v fp32[n] in place, grad[n] of any type, param16[n]
 /// the rounded master weights (NoCopy: none).
-/// A thread reads its elements of all arrays before it writes them. The n % N at the end go one by one; both
-/// paths take the same steps, so no bit depends on where a shard begins.
+/// A thread reads its elements of all arrays before it writes them. The last n % N are computed one by one;
+/// both paths execute the same operations, so no bit depends on the start of a shard.
 template <int N, class Grad, class Param>
 __global__ void __launch_bounds__(kThreads)
     adamw_kernel(float* master, float* m, float* v, Param* param16, const Grad* grad, std::int64_t n,
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class Grad, class Param>
 void launch_adamw(const Context& on, float* master, float* m, float* v, Param* param16, const Grad* grad,
                   std::int64_t n, const AdamWScalars& s) {
-  // 16-bit arrays move 8 bytes for the 16 of an fp32 array.
+  // 16-bit arrays move 8 bytes per 16 bytes of an fp32 array.
   bool wide = aligned(master, 16) && aligned(m, 16) && aligned(v, 16) && aligned(grad, sizeof(Grad) * kPack);
   if constexpr (!std::is_same_v<Param, NoCopy>) wide = wide && aligned(param16, sizeof(Param) * kPack);
   if (wide) {
@@ -79,16 +79,16 @@ void launch_adamw(const Context& on, float* master, float* m, float* v, Param* p
 
 // ---- norm ------------------------------------------------------------------------------------------------
 // [Note: order of a norm's sum]
-// The array is cut into pieces of a fixed number of elements, whatever the device: a block sums a piece, one
-// more block adds the pieces in order. So a norm has the same bits on every GPU and in every run.
+// The array is cut into pieces of a fixed number of elements, independent of the device: a block sums a
+// piece, another block adds the pieces in order. So a norm has the same bits on every GPU and in every run.
 
 constexpr int kNormThreads = 512;
-// At most kMostPieces pieces, of kLeastPiece elements or more: their sums take up to 64 KiB of the workspace.
+// At most kMostPieces pieces of at least kLeastPiece elements; their sums need up to 64 KiB of workspace.
 constexpr std::int64_t kMostPieces = 8192;
 constexpr std::int64_t kLeastPiece = 16 * kNormThreads;
 
-/// partial[block]: the sum of squares, in double, of a piece of `piece` elements of x[n]; *bad |= 1 where one
-/// is inf or NaN.
+/// partial[block]: the sum of squares, in double, of a piece of `piece` elements of x[n]; *bad |= 1 if one is
+/// inf or NaN.
 template <class T>
 __global__ void __launch_bounds__(kNormThreads)
     norm_kernel(double* partial, std::uint32_t* bad, const T* x, std::int64_t n, std::int64_t piece) {
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kNormThreads)
     sum += static_cast<double>(value) * static_cast<double>(value);
     found |= (__float_as_uint(value) & 0x7F800000U) == 0x7F800000U;
   }
-  // One atomic operation a block, and only where something is not finite.
+  // One atomic operation per block, and only if an element is not finite.
   const int any = __syncthreads_or(found ? 1 : 0);
   sum = block_sum(sum);
   if (threadIdx.x == 0) {
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(kNormThreads)
   }
 }
 
-/// *sum += partial[0] + ... + partial[n - 1], by one block in an order that n alone decides.
-/// Only thread 0 touches *sum, and kernels of a stream run in order: no atomic addition is needed.
+/// *sum += partial[0] + ... + partial[n - 1], by one block in an order that depends only on n. Only thread 0
+/// accesses *sum, and kernels of a stream run in order: no atomic addition is needed.
 __global__ void __launch_bounds__(kNormThreads)
     add_partials(double* sum, const double* partial, std::int64_t n) {
   double total = 0;
@@ -121,8 +121,8 @@ __global__ void __launch_bounds__(kNormThreads)
   if (threadIdx.x == 0) *sum += total;
 }
 
-/// Adds what of x[n] is infinite or NaN to counts[0] and counts[1]. Rarely run, and atomic only where
-/// something is found.
+/// Adds the numbers of infinite and NaN elements of x[n] to counts[0] and counts[1]. Rarely run; atomic
+/// operations only for such elements.
 template <class T>
 __global__ void __launch_bounds__(kNormThreads)
     not_finite_kernel(unsigned long long* counts, const T* x, std::int64_t n) {

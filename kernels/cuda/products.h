@@ -1,5 +1,5 @@
-// The matrix products of a context: cuBLASLt's handle, and for each shape the algorithm it was found to be
-// best with, so that the heuristic is asked once.
+// The matrix products of a context: cuBLASLt's handle, and the best algorithm found for each shape, so that
+// the heuristic is called once per shape.
 #pragma once
 
 #include <cublasLt.h>
@@ -19,11 +19,11 @@ struct Context::Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Sizes, transpositions, types, epilogue and alignments of a product.
-  /// All that the heuristic's answer depends on; packed by linear.cpp.
+  /// Sizes, transpositions, types, epilogue and alignments of a product: all inputs of the heuristic; packed
+  /// by linear.cpp.
   using Key = std::array<std::int64_t, 9>;
-  /// False: cuBLASLt has no algorithm for it, and the second member says nothing. Not locked: a context, like
-  /// its stream, is used by one thread at a time.
+  /// False: cuBLASLt has no algorithm for it, and the second member is unset. Not locked: a context, like its
+  /// stream, is used by one thread at a time.
   std::map<Key, std::pair<bool, cublasLtMatmulAlgo_t>> chosen;
   cublasLtHandle_t handle = nullptr;
 };

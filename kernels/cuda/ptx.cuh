@@ -1,5 +1,5 @@
-// The instructions that C++ has no words for (PTX ISA): copies to shared memory in the background, matrix
-// loads and matrix products of a warp. tests/gpu/host_cuda has the same functions for kernels that run on the
+// Instructions without a C++ equivalent (PTX ISA): asynchronous copies to shared memory, matrix loads
+// and matrix products of a warp. tests/gpu/host_cuda has the same functions for kernels that run on the
 // host.
 #pragma once
 
@@ -7,35 +7,35 @@
 
 namespace shardscope::kernels::cuda {
 
-/// The address within the shared-memory window, 32 bits: what `.shared` operands of PTX take. `p` points into
-/// shared memory.
+/// The 32-bit address within the shared-memory window, as used by `.shared` operands of PTX. `p` must point
+/// into shared memory.
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-/// Copies 16 bytes to shared memory in the background, both aligned to 16; zeros if not `valid`, and then
-/// `from` is not read. `.cg` goes through the second-level cache only and leaves the first level to others.
+/// Copies 16 bytes to shared memory asynchronously, both aligned to 16; zeros if not `valid`, and then `from`
+/// is not read. `.cg` caches in the second level only and does not evict lines of the first.
 __device__ __forceinline__ void copy_16_bytes(void* to, const void* from, bool valid) {
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)), "l"(from),
                "r"(bytes));
 }
-/// Closes a group: the copies that this thread has issued since its last group.
+/// Closes a group: the copies issued by this thread since its last group.
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;\n" ::); }
-/// Waits until at most `kLeft` of this thread's latest groups are in flight. Copies that other threads issued
-/// are visible only behind a __syncthreads() that comes after their own wait. The "memory" clobber keeps the
-/// compiler from moving a read of shared memory above the wait.
+/// Waits until at most `kLeft` of this thread's latest groups are in flight. Other threads' copies are
+/// visible only after a __syncthreads() that follows their own wait. The "memory" clobber keeps the compiler
+/// from moving a read of shared memory above the wait.
 template <int kLeft>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
 }
 
-/// Four 8 x 8 matrices of 16-bit elements: lane 8m + i gives the address of row i of matrix m, and gets of
-/// each matrix the elements 2t, 2t + 1 of row g (transposed: of column g), where g = lane / 4 and t = lane
-/// % 4.
-/// The whole warp calls it together (`.sync.aligned`): never in a branch that only some lanes take. Each row
-/// is 16 bytes, aligned to 16. `volatile` keeps the statements of this file in program order, so a matrix is
-/// not read before the wait for its copies.
+/// Four 8 x 8 matrices of 16-bit elements: lane 8m + i gives the address of row i of matrix m,
+/// and receives from each matrix the elements 2t, 2t + 1 of row g (transposed: of column g),
+/// where g = lane / 4 and t = lane % 4. The whole warp must call it together (`.sync.aligned`),
+/// never in a divergent branch. Each row is 16 bytes, aligned to 16. `volatile` keeps the
+/// statements of this file in program order, so a matrix is not read before the wait for its
+/// copies.
 struct Matrices {
   unsigned r[4];
 };

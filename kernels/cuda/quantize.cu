@@ -1,10 +1,10 @@
-// Symmetric quantization in groups (ZeRO++): a block has a group, finds its largest magnitude and rounds. The
-// steps are the CPU's, so that both backends give the same integers and scales.
+// Symmetric quantization in groups (ZeRO++): one block per group finds its largest magnitude and rounds. The
+// operations are the CPU's, so that both backends give the same integers and scales.
 //
-// A block reads its group twice (with error feedback four times): for the largest magnitude, which decides
-// the scale, and for the values. Nothing is kept between the passes, because a group may be of any length; a
-// pass computes its input anew from where it lies, by one of the Source types below. A source is called with
-// (element, group) and gives the element as fp32.
+// A block reads its group twice (with error feedback four times): for the largest magnitude, which determines
+// the scale, and for the values. Nothing is stored between the passes, because a group may have any length;
+// each pass recomputes its input with one of the Source types below. A source is called with (element, group)
+// and returns the element as fp32.
 #include <algorithm>
 
 #include "kernels/cuda/device.cuh"
@@ -15,20 +15,20 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::uint32_t kMaxSources = 256;
 
-// x is about value * scale, value an integer of magnitude up to `levels` (127 for int8, 7 for int4).
+// x is about value * scale; value is an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
   float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
 };
 __device__ __forceinline__ Scale scale_of(std::uint32_t magnitude_bits, float levels) {
-  // Divisions rounded to nearest, as the CPU's: the scale is stored, and must not depend on the backend.
+  // Divisions round to nearest, as on the CPU: the scale is stored, and must not depend on the backend.
   const float scale = __fdiv_rn(__uint_as_float(magnitude_bits), levels);
   if (magnitude_bits >= 0x7F800000U) return {scale, 0.0F};
-  // A subnormal scale has no finite inverse: the group becomes zeros.
+  // A subnormal scale has no finite inverse: the group is quantized to zeros.
   return scale >= 0x1p-126F ? Scale{scale, __fdiv_rn(1.0F, scale)} : Scale{0.0F, 0.0F};
 }
-// round(x * inverse), to nearest even, within +-levels: the rounding of `inverse` could carry the product
-// past them.
+// round(x * inverse), to nearest even, clamped to +-levels: the rounding of `inverse` could exceed
+// them.
 __device__ __forceinline__ int rounded(float x, float inverse, float levels) {
   float value = x * inverse;
   value = value < levels ? value : levels;
@@ -36,17 +36,17 @@ __device__ __forceinline__ int rounded(float x, float inverse, float levels) {
   return __float2int_rn(value);
 }
 
-/// Largest over the block of the bits of magnitudes, which order like the numbers; NaN is above infinity.
-/// So one comparison of integers finds the largest and notices what is not finite. All threads call it and
-/// get it.
+/// Maximum over the block of the bits of magnitudes, which order like the values; NaN is above infinity. So
+/// one integer comparison finds the maximum and detects non-finite values. All threads must call it and get
+/// it.
 __device__ __forceinline__ std::uint32_t block_largest(std::uint32_t bits) {
   __shared__ std::uint32_t largest[32];
   bits = __reduce_max_sync(0xFFFFFFFFU, bits);
-  // An earlier result may still be being read.
+  // Other threads may still be reading an earlier result.
   __syncthreads();
   if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = bits;
   __syncthreads();
-  // Every warp reduces the warps' results for itself.
+  // Every warp reduces the warps' results.
   bits = threadIdx.x % 32 < kThreads / 32 ? largest[threadIdx.x % 32] : 0U;
   return __reduce_max_sync(0xFFFFFFFFU, bits);
 }
@@ -57,21 +57,21 @@ struct ArraySource {
   __device__ float operator()(std::int64_t i, std::int64_t) const { return to_float(x[i]); }
 };
 
-/// Passed by value as a kernel argument, 4 KiB: the caller's array lies in host memory and may change as soon
-/// as the launch has returned. Kernels take it as __grid_constant__, so that its address may be used without
+/// Passed by value as a kernel argument, 4 KiB: the caller's array is in host memory and may change as soon
+/// as the launch has returned. Kernels take it as __grid_constant__, so that its address can be used without
 /// a copy.
 struct Sources {
   Int4Source at[kMaxSources];
 };
-/// Element i: the low half of byte i / 2 where i is even, else the high one. (half ^ 8) - 8 extends the sign
-/// of 4 bits.
+/// Element i: the low half of byte i / 2 if i is even, else the high one. (half ^ 8) - 8 sign-extends 4
+/// bits.
 __device__ __forceinline__ float unpacked(const std::uint8_t* values, std::int64_t i) {
   const int byte = values[i / 2];
   const int half = i % 2 == 0 ? byte & 0xF : byte >> 4;
   return static_cast<float>((half ^ 8) - 8);
 }
-/// factor * the sum of `count` int4 arrays, dequantized, added in order of index. The product and the sum are
-/// rounded apart (-fmad=false), as on the CPU.
+/// factor * the sum of `count` int4 arrays, dequantized, added in index order. Product and sum are rounded
+/// separately (-fmad=false), as on the CPU.
 struct SumSource {
   const Sources* sources;
   std::uint32_t count;
@@ -84,7 +84,7 @@ struct SumSource {
     return sum * factor;
   }
 };
-/// h = x + e: another source with the dequantized error of the last time added.
+/// h = x + e: another source plus the dequantized error of the previous call.
 template <class Inner>
 struct WithError {
   Inner inner;
@@ -114,7 +114,7 @@ __device__ std::uint32_t largest_of(const Source& source, const Range& r) {
   return block_largest(most);
 }
 
-/// values[n] and scales[groups] of x[n]; a block to a group of group_elems.
+/// values[n] and scales[groups] of x[n]; one block per group of group_elems.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     int8_kernel(std::int8_t* values, float* scales, const T* x, std::int64_t n, std::int64_t group_elems) {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool finite = s.scale < INFINITY;
   if (threadIdx.x == 0) scales[r.group] = s.scale;
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {
-    // Not finite: any integer but 0 keeps inf and NaN visible after the multiplication.
+    // Not finite: any nonzero integer keeps inf and NaN visible after the multiplication.
     values[i] = finite ? static_cast<std::int8_t>(rounded(source(i, r.group), s.inverse, 127))
                        : static_cast<std::int8_t>(1);
   }
@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// A thread has pairs of values, which share a byte: no two threads write one byte. n and group_elems are
-/// even (dispatch.cpp), so a pair is never cut. Where the group is not finite every value is 1, whose product
-/// with the scale is not finite either.
+/// even (dispatch.cpp), so a pair is never split. In a non-finite group every value is 1, whose product with
+/// the scale is not finite either.
 template <class Source>
 __device__ Scale quantize_group(const Source& source, std::uint8_t* values, float* scales, const Range& r) {
   const Scale s = scale_of(largest_of(source, r), 7);
@@ -159,9 +159,9 @@ __device__ Scale quantize_group(const Source& source, std::uint8_t* values, floa
   return s;
 }
 
-/// e <- beta * e + (1 - beta) * (h - q), with h what `source` gives and q its dequantized value; two passes,
-/// because the error's own scale must be known first. The second computes the error again rather than storing
-/// it: each element depends on its own old value only, which the same thread reads and then replaces.
+/// e <- beta * e + (1 - beta) * (h - q), with h from `source` and q its dequantized value; two passes,
+/// because the error's own scale must be known first. The second recomputes the error: each element depends
+/// only on its own old value, which the same thread reads and then replaces.
 template <class Source>
 __device__ void keep_error(const WithError<Source>& source, const ErrorFeedback& error, Scale s,
                            const Range& r) {
@@ -192,18 +192,18 @@ template <class Source>
 __device__ void quantize_with(const Source& source, std::uint8_t* values, float* scales, std::int64_t n,
                               std::int64_t group_elems, const ErrorFeedback& error) {
   const Range r = range_of(n, group_elems);
-  // An argument of the kernel: all threads take the same branch.
+  // A kernel argument: all threads take the same branch.
   if (error.values == nullptr) {
     quantize_group(source, values, scales, r);
   } else {
-    // h = x + e is quantized; then what that lost becomes the new e.
+    // h = x + e is quantized; the new error is stored in e.
     const WithError<Source> corrected{source, error.values, error.scales};
     const Scale s = quantize_group(corrected, values, scales, r);
     keep_error(corrected, error, s, r);
   }
 }
 
-/// values[n / 2], two int4 in a byte, and scales[groups] of x[n]; a block to a group.
+/// values[n / 2], two int4 per byte, and scales[groups] of x[n]; one block per group.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     int4_kernel(std::uint8_t* values, float* scales, const T* x, std::int64_t n, std::int64_t group_elems,
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(kThreads)
                     const ErrorFeedback error) {
   quantize_with(SumSource{&sources, count, factor}, values, scales, n, group_elems, error);
 }
-/// x[n] = factor * the sum of `count` int4 arrays of n elements, in their order.
+/// x[n] = factor * the sum of `count` int4 arrays of n elements, in index order.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     from_int4_kernel(T* x, const __grid_constant__ Sources sources, std::uint32_t count, std::int64_t n,
@@ -229,12 +229,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A block to a group.
+// One block per group.
 unsigned groups_of(std::int64_t n, std::int64_t group_elems) {
   return static_cast<unsigned>((n + group_elems - 1) / group_elems);
 }
 
-// Throws KernelError for more sources than a kernel's arguments hold.
+// Throws KernelError for more sources than fit into a kernel's arguments.
 Sources by_value(const char* kernel, const Int4Source* sources, std::uint32_t count) {
   if (count > kMaxSources) {
     throw_bad_argument(kernel, "count is " + std::to_string(count) + "; the CUDA kernel sums at most " +

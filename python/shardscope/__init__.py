@@ -1,17 +1,23 @@
-"""Shardscope for Python: watches PyTorch training as it is.
+"""Shardscope for Python: records PyTorch training without changes to the training code.
 
-`shardscope attach -- COMMAND` needs nothing of this in a script. In code: shardscope.attach(endpoint="tcp://HOST:PORT")
-before the model is made, or shardscope.attach(model, endpoint=...) of one that is, and shardscope.detach(). shardscope.open("run.zscope") reads a recording.
+`shardscope attach -- COMMAND` needs no change of the script. In code: shardscope.attach(endpoint="tcp://HOST:PORT")
+before the model is made, or shardscope.attach(model, endpoint=...) afterwards; shardscope.detach() ends the recording.
+shardscope.open("run.zscope") opens a recording.
 """
 __version__ = "0.1.0"
 
 
 def attach(of=None, *, endpoint=None, detail="params", run_id=None, key_file=""):
-    """Watches what this process trains from now on: `of`, if it is made already (a DeepSpeedEngine, a DistributedDataParallel, the
-    root of fully_shard or a FullyShardedDataParallel), and what is made after. Between two steps, on every rank. `endpoint`: that of a
-    collector (default: SHARDSCOPE_ENDPOINT); `detail`: steps, phases, modules, params or kernels; `run_id`: the same on every rank.
-    Never raises for want of a collector: events without a collector are dropped. Raises TypeError or ValueError for an `of` that cannot be
-    watched."""
+    """Records the training of this process from now on: the existing model `of` (a DeepSpeedEngine, a
+    DistributedDataParallel, the root of fully_shard or a FullyShardedDataParallel), and models that are made later.
+    Call it between two steps, on every rank.
+
+    `endpoint`: the collector's (default: SHARDSCOPE_ENDPOINT). `detail`: steps, phases, modules, params or kernels.
+    `run_id`: equal on all ranks (default: torchrun's). `key_file`: publishing key; empty: the file that SHARDSCOPE_KEY
+    names, else the key that a collector on this machine has published.
+
+    Does not raise if there is no collector: events are dropped then. Raises TypeError or ValueError if `of` cannot be
+    recorded."""
     import os
 
     from shardscope import _arm, _attached
@@ -26,8 +32,8 @@ def attach(of=None, *, endpoint=None, detail="params", run_id=None, key_file="")
 
 
 def detach(of=None):
-    """Ends the recording of this process; its classes are as they were. `of`: what attach() was given, where that is the only model that
-    is watched. Raises ValueError where it is not watched, or others are as well: a recording ends as a whole."""
+    """Ends the recording of this process and restores the wrapped classes. `of`: the model given to attach(), if it
+    is the only recorded one. Raises ValueError if it is not recorded, or if other models are too."""
     from shardscope import _arm
     if of is not None:
         from shardscope import _attached
@@ -40,7 +46,8 @@ def detach(of=None):
 
 
 def open(path, check=True):  # pylint: disable=redefined-builtin
-    """A recording: its figures, findings and tables (shardscope.recording.Run). `check`: verify every checksum first, which
-    reads the whole file; without it what is read is verified when it is. Raises shardscope.recording.RecordingError."""
+    """Opens a recording and returns a shardscope.recording.Run: its figures, findings and tables. `check`: verify all
+    checksums first, which reads the whole file; otherwise each part is verified when it is read. Raises
+    shardscope.recording.RecordingError."""
     from shardscope.recording import Run
     return Run(path, check)

@@ -1,4 +1,4 @@
-"""`python -m shardscope [--endpoint E] [--detail D] SCRIPT|-m MODULE [ARGUMENTS]`: runs a script with this process armed."""
+"""`python -m shardscope [--endpoint E] [--detail D] SCRIPT|-m MODULE [ARGUMENTS]`: runs a script and records it."""
 import argparse
 import os
 import runpy

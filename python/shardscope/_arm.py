@@ -1,7 +1,7 @@
-"""Arming a process: ranks only, once; the adapters wait for their frameworks' modules to be imported.
+"""Arms a process: only ranks, only once; the adapters wait until their frameworks' modules are imported.
 
-A launcher is known by the program that it runs, whatever its variables say: under `srun torchrun`, `mpirun accelerate` or in a
-pod of PyTorchJob it has those of a rank.
+A launcher is recognized by the program that it runs, not by environment variables: under `srun torchrun`, `mpirun
+accelerate` or in a pod of PyTorchJob a launcher has the variables of a rank.
 """
 import atexit
 import json
@@ -13,7 +13,7 @@ DETAILS = ("steps", "phases", "modules", "params", "kernels")
 LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "deepspeed", "deepspeed.pt", "ds",
              "deepspeed.launcher.runner", "deepspeed.launcher.launch", "accelerate", "accelerate-launch", "accelerate.commands.launch",
              "accelerate.commands.accelerate_cli", "colossalai")
-# Modules and scripts that run another program: (options that name a module, others whose value is a word of its own).
+# Modules and scripts that run another program: (options that name a module, other options that take a value).
 PROFILER = ("-m",), ("-o", "--outfile", "-s", "--sort")
 AROUND = {"cProfile": PROFILER, "profile": PROFILER, "pdb": (("-m",), ("-c", "--command")),
           "trace": (("--module",), ("-f", "--file", "-C", "--coverdir", "--ignore-module", "--ignore-dir")),
@@ -22,13 +22,13 @@ AROUND = {"cProfile": PROFILER, "profile": PROFILER, "pdb": (("-m",), ("-c", "--
           "debugpy": (("-m",), ("--listen", "--connect", "--log-to", "--adapter-access-token", "--parent-session-pid"))}
 
 _armed = False
-_restore_exits = None  # what disarm() does about sys.excepthook and sys.exit
+_restore_exits = None  # restores sys.excepthook and sys.exit in disarm()
 _watches_forks = False
 
 
 def arm_from(folder):
-    """Arms a rank, or a process that no launcher started, with the settings that `shardscope attach` left in `folder`; a
-    launcher stays as it is."""
+    """Arms a rank, or a process without a launcher, with the settings that `shardscope attach` stored in `folder`; a
+    launcher is not armed."""
     if _launches(sys.orig_argv):
         return
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
@@ -40,8 +40,8 @@ def arm_from(folder):
 
 
 def _launches(argv):
-    """Whether this command of a Python (sys.orig_argv) is a launcher's. Arguments of a script say nothing: `train.py --backend
-    deepspeed` is a rank."""
+    """Whether this command line of a Python (sys.orig_argv) is a launcher's. Arguments of a script do not matter:
+    `train.py --backend deepspeed` is a rank."""
     program, rest = _program(argv[1:])
     while os.path.basename(program) in AROUND:
         program, rest = _program_within(os.path.basename(program), rest)
@@ -49,7 +49,7 @@ def _launches(argv):
 
 
 def _program_within(around, arguments):
-    """(script or module that this one of AROUND runs, what follows)."""
+    """(script or module that this program of AROUND runs, its arguments)."""
     modules, valued = AROUND[around]
     rest = list(arguments)
     if around == "coverage" and rest:
@@ -71,7 +71,7 @@ def _program_within(around, arguments):
 
 
 def _program(arguments):
-    """(script or module that a Python with these arguments runs, what follows); "" for -c, or none."""
+    """(script or module that a Python with these arguments runs, its arguments); "" for -c, or if there is none."""
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
@@ -81,7 +81,7 @@ def _program(arguments):
             rest = rest[1:]
         if argument.startswith("--"):
             continue
-        for index, letter in enumerate(argument[1:], 2):  # several may stand together: -um MODULE
+        for index, letter in enumerate(argument[1:], 2):  # options may be combined: -um MODULE
             if letter == "c":
                 return "", rest
             if letter in "mWX":
@@ -111,7 +111,7 @@ def arm(settings):
                  training, buckets, megatron_optimizers, low_level):
         for adapter in part.adapters():
             _hooks.watch(adapter)
-    if not _watches_forks:  # for good: there is no way to take it back
+    if not _watches_forks:  # for good: it cannot be unregistered
         _watches_forks = True
         os.register_at_fork(after_in_child=session.after_fork)
     atexit.register(session.finish)
@@ -119,8 +119,8 @@ def arm(settings):
 
 
 def _watch_exits(session):
-    """How a rank ended: its exception's words, or sys.exit's code. An excepthook that was set before still runs. Returns what
-    puts both back."""
+    """Records how a rank ended: the message of its exception, or sys.exit's code. A previously set excepthook still
+    runs. Returns a function that restores both."""
     before, leave = sys.excepthook, sys.exit
     watching = True
 
@@ -137,7 +137,7 @@ def _watch_exits(session):
     def restore():
         nonlocal watching
         watching = False
-        # What the script has put around ours meanwhile stays, and ours in it only hands on.
+        # A hook that the script has put around ours stays; ours then only calls the original.
         if sys.excepthook is excepthook:
             sys.excepthook = before
         if sys.exit is leaving:

@@ -1,4 +1,4 @@
-"""Models that are there when attach() is called: each is described as its adapter does where it is made."""
+"""Models that exist when attach() is called: described as by their adapter when they are made."""
 import sys
 
 from shardscope import _say
@@ -7,13 +7,13 @@ KNOWN = "a DeepSpeedEngine, a DistributedDataParallel, the root of fully_shard o
 
 
 def is_a(thing, module, name):
-    """Of a class that is not imported for the question: nothing is one of it then."""
+    """isinstance() without importing the class: if its module is not imported, nothing is an instance."""
     cls = getattr(sys.modules.get(module), name, None)
     return cls is not None and isinstance(thing, cls)
 
 
 def kind_of(of):
-    """Raises TypeError for what is not trained by one of the frameworks."""
+    """Framework of a model: "deepspeed", "ddp", "fsdp2" or "fsdp1". Raises TypeError for anything else."""
     if is_a(of, "deepspeed.runtime.engine", "DeepSpeedEngine"):
         return "deepspeed"
     if is_a(of, "torch.nn.parallel.distributed", "DistributedDataParallel"):
@@ -31,12 +31,12 @@ def kind_of(of):
 
 
 def model_of(of):
-    """What a run has as the model."""
+    """The module that is recorded as the model."""
     return of.module if kind_of(of) in ("deepspeed", "ddp") else of
 
 
 def check(of):
-    """Ahead of anything that is changed: whether attach() can do it."""
+    """Raises if attach() cannot record `of`; called before anything is changed."""
     kind = kind_of(of)
     if kind == "fsdp2" and of._get_fsdp_state()._is_root is False or kind == "fsdp1" and of._is_root is False:
         raise ValueError(f"shardscope: {type(of).__name__} is a part of a model: attach its root, to which fully_shard or "
@@ -44,7 +44,7 @@ def check(of):
 
 
 def describe(of):
-    """After arm(). What is not there yet (the groups of fully_shard, until the first forward) is described when it is made."""
+    """Call after arm(). Parts that do not exist yet (groups of fully_shard) are described with the first forward."""
     from shardscope._session import session
     kind = kind_of(of)
     if session.watches(model_of(of)):
@@ -59,5 +59,5 @@ def describe(of):
         elif kind == "fsdp2" and of._get_fsdp_state()._is_root:
             from shardscope import fsdp2
             fsdp2.lazily_made(True, None, of._get_fsdp_state())
-    except Exception as error:  # of our own making: the training goes on
+    except Exception as error:  # an error in our code: the training continues
         _say.warning(f"attach: {type(error).__name__}: {error}; {type(of).__name__} is not recorded")

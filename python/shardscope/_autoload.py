@@ -1,10 +1,10 @@
-"""What torch calls at the end of `import torch` where this package is installed (entry point `torch.backends`)."""
+"""Called by torch at the end of `import torch` if this package is installed (entry point `torch.backends`)."""
 import os
 
 
 def autoload():
-    """Arms this process if `shardscope attach` asked for it; else nothing, in microseconds. Never raises: what is
-    raised here would stop `import torch`."""
+    """Arms this process if `shardscope attach` requested it; otherwise returns within microseconds. Never raises: an
+    exception would break `import torch`."""
     folder = os.environ.get("SHARDSCOPE_ATTACH")
     if not folder:
         return

@@ -1,4 +1,4 @@
-"""The command `shardscope` with --json, for what the reader's library does not hold: playing settings, comparing runs."""
+"""Runs `shardscope ... --json` for what the reader library cannot do: simulating settings, comparing runs."""
 import json
 import os
 import shutil
@@ -9,11 +9,11 @@ from shardscope import _programs
 
 
 class CommandError(RuntimeError):
-    """The command is not there, or says that it cannot do it: its words."""
+    """The command is missing or failed; the message is its error output."""
 
 
 def program():
-    """The package's own program where it has one, else that of the PATH."""
+    """Path of the package's own program, else of the one in PATH."""
     own = os.path.join(_programs.FOLDER, "shardscope")
     found = own if os.access(own, os.X_OK) else shutil.which("shardscope")
     if found is None:
@@ -23,8 +23,8 @@ def program():
 
 
 def ask(*arguments, codes=(0,)):
-    """What it prints with --json. `codes`: exit codes of an answer; with another, or without an answer, its words are
-    raised. What it warns of beside an answer is a warning here."""
+    """Runs the command and returns its JSON output. `codes`: exit codes of a valid answer; any other code, or no
+    output, raises CommandError with its error output. Its warnings become Python warnings."""
     done = subprocess.run([program(), *map(str, arguments), "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)
     words = done.stderr.strip()

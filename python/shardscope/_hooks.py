@@ -1,8 +1,8 @@
-"""Wrapping the framework's own methods: class attributes, replaced after their module has been imported.
+"""Wraps methods of a framework: class attributes, replaced after their module has been imported.
 
-A table of an adapter names symbols and the parameters that they are expected to have. Where a symbol is missing or its
-parameters differ, nothing of that adapter is wrapped: it says so once and the framework runs as it is. A hook that
-raises is turned off, said once, and never reaches the user.
+An adapter's table lists symbols and their expected parameters. If a symbol is missing or its parameters differ, no
+symbol of that adapter is wrapped: a message is emitted once and the framework runs unchanged. A hook that raises is
+turned off with one message; its exception never reaches the user.
 """
 import functools
 import importlib.abc
@@ -15,20 +15,20 @@ from shardscope import _core, _say
 from shardscope._switched import Switched
 
 _adapters_of = {}  # module name -> [adapter]
-_undo = []  # what detach() does, last first
-_at_turn_off = []  # and what adapters have registered elsewhere
+_undo = []  # calls of detach(), in reverse order
+_at_turn_off = []  # cleanups that adapters registered
 
 
 class Differs(Exception):
-    """A symbol is not as the table says; the text says which and how."""
+    """A symbol differs from the table; the message says which and how."""
 
 
 class Adapter(Switched):
-    """A framework's hook table. `on` is cleared by the first hook that raises, or when a symbol differs."""
+    """A framework's hook table. The first hook that raises, or a symbol that differs, clears `on`."""
 
     def __init__(self, name, module, install):
         self.name, self.module, self.install = name, module, install
-        super().__init__()  # the switch is what its wrappers look at
+        super().__init__()  # wrappers read the switch
         self.on = True
 
     def installed(self, module):
@@ -39,7 +39,7 @@ class Adapter(Switched):
             self.install(pending)
         except Differs as why:
             return self.turn_off(f"{why}; this part is not recorded")
-        except Exception as error:  # of our own making: the user's import goes on
+        except Exception as error:  # an error in our code: the user's import continues
             return self.turn_off(f"{type(error).__name__}: {error}; this part is not recorded")
         pending.apply()
 
@@ -53,13 +53,13 @@ class Adapter(Switched):
 
 
 class Table:
-    """Collects an adapter's wraps; apply() makes them only if all symbols are there."""
+    """Collects an adapter's wrappers; apply() installs them only if all symbols exist."""
 
     def __init__(self, adapter, module):
         self.adapter, self.module, self.wraps = adapter, module, []
 
     def owner(self, path):
-        """What `path` names in the module ("Class" or "" for the module itself)."""
+        """The object at `path` in the module ("Class", or "" for the module itself)."""
         owner = self.module
         for part in filter(None, path.split(".")):
             if not hasattr(owner, part):
@@ -68,10 +68,10 @@ class Table:
         return owner
 
     def wrap(self, symbol, parameters, before=None, after=None, raised=None):
-        """`symbol`: "Class.method" or "function". `parameters`: its first ones by name, separated by spaces.
+        """`symbol`: "Class.method" or "function". `parameters`: names of its first parameters, separated by spaces.
 
-        before(*arguments) runs ahead of the original; what it returns is handed to after(token, result, *arguments),
-        which runs once the original has returned; raised(token), where it has raised.
+        before(*arguments) runs before the original; its result is passed to after(token, result, *arguments), which
+        runs when the original has returned; raised(token) runs if the original raised.
         """
         path, _, name = symbol.rpartition(".")
         owner = self.owner(path)
@@ -99,7 +99,7 @@ class Table:
 
 
 def check_parameters(symbol, function, parameters):
-    """Raises Differs unless the function's first parameters are these ("self a b")."""
+    """Raises Differs unless the function's first parameters have these names ("self a b")."""
     expected = parameters.split()
     known = plain_parameters(function)
     if known is None:
@@ -112,8 +112,8 @@ def check_parameters(symbol, function, parameters):
 
 
 def plain_parameters(function):
-    """Names of a plain function's parameters, in the order of its signature; None: it is decorated, or no function. A
-    signature takes 30 times as long, and a rank's start asks for a hundred."""
+    """Names of a plain function's parameters, in order; None if it is decorated, or not a function. inspect.signature()
+    takes 30 times as long, and a rank's start needs a hundred of them."""
     if type(function) is not types.FunctionType or not vars(function).keys().isdisjoint(("__wrapped__", "__signature__")):
         return None
     code = function.__code__
@@ -123,7 +123,7 @@ def plain_parameters(function):
 
 
 def undecorated(function):
-    """What a decorator without functools.wraps hands (*args, **kwargs) on to, as DeepSpeed's instrument_w_nvtx does."""
+    """The function inside a decorator without functools.wraps (*args, **kwargs), like DeepSpeed's instrument_w_nvtx."""
     catch_all = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     while tuple(p.kind for p in inspect.signature(function).parameters.values()) == catch_all:
         held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
@@ -135,7 +135,7 @@ def undecorated(function):
 
 
 def wrapped(adapter, symbol, inner, before, after, raised=None):
-    """The wrapper, in C: a wrapped method costs little more than its hooks."""
+    """Makes the wrapper, in C: the call overhead is small compared to the hooks."""
     def failed(error):
         adapter.failed(symbol, error)
 
@@ -146,7 +146,7 @@ def wrapped(adapter, symbol, inner, before, after, raised=None):
 
 
 def _hidden_from_dynamo(wrapper, inner):
-    """What dynamo does not trace stays so, or it would trace the hooks."""
+    """Keeps excluded functions excluded from dynamo, which would otherwise trace the hooks."""
     import torch
 
     def outer(*args, **kwargs):
@@ -156,7 +156,7 @@ def _hidden_from_dynamo(wrapper, inner):
 
 
 def turn_off_all():
-    """Puts every class back as it was."""
+    """Restores every wrapped class."""
     while _undo:
         owner, name, own, value = _undo.pop()
         if own:
@@ -175,10 +175,10 @@ def at_turn_off(undo):
 
 
 def watch(adapter):
-    """Installs the adapter once its module is imported: now, if it is already."""
+    """Installs the adapter when its module has been imported: now, if it already has."""
     _adapters_of.setdefault(adapter.module, []).append(adapter)
     module = sys.modules.get(adapter.module)
-    # One that is being imported right now is found by the finder no more: `spec._initializing` says so.
+    # The finder no longer sees a module that is being imported right now: `spec._initializing` is set.
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         adapter.installed(module)
     elif not any(isinstance(finder, AfterImport) for finder in sys.meta_path):
@@ -186,7 +186,7 @@ def watch(adapter):
 
 
 def install_now():
-    """Adapters whose modules were being imported when they were asked for."""
+    """Installs adapters whose modules were being imported at the time of watch()."""
     for name, adapters in _adapters_of.items():
         module = sys.modules.get(name)
         if module is None:
@@ -198,7 +198,7 @@ def install_now():
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Runs the adapters of a module right after it has been executed."""
+    """Import hook that installs the adapters of a module right after it has been executed."""
 
     def find_spec(self, name, path=None, target=None):
         adapters = _adapters_of.get(name)
@@ -235,6 +235,6 @@ class _Loader(importlib.abc.Loader):
 
 
 def forget():
-    """After turn_off_all(): the next attach() makes new adapters."""
+    """Call after turn_off_all(): the next attach() makes new adapters."""
     _adapters_of.clear()
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AfterImport)]

@@ -1,4 +1,4 @@
-"""Numbers of lanes and of the values that codes take: those of instrumentation/include/shardscope/event_codes.h, which a test compares."""
+"""Numbers of lanes and codes, equal to instrumentation/include/shardscope/event_codes.h, which a test checks."""
 NO_ID = 0xFFFFFFFF
 
 HOST, COMPUTE, GATHER, REDUCE, COPY, NVME, WORKER = range(7)
@@ -27,7 +27,7 @@ DTYPE_CODES = {"torch.float32": 0, "torch.bfloat16": 1, "torch.float16": 2, "tor
                "torch.int64": 10, "torch.bool": 11}
 OTHER_TYPE = 12
 ENDED_BY_ERROR = 0x4000  # in the code of a collective's end: it failed
-END_IS_BOUND = 0x8000  # in a collective's code: it had ended by then, not known when
+END_IS_BOUND = 0x8000  # in a collective's code: the end is an upper bound
 SCOPE_GROUP = 6
 GROUP_OTHER, GROUP_WORLD, GROUP_DATA, GROUP_SHARD, GROUP_REPLICA, GROUP_TENSOR, GROUP_PIPELINE, GROUP_CONTEXT, \
     GROUP_EXPERT = range(9)

@@ -1,11 +1,11 @@
-"""Memory by category: what the framework holds, each storage counted once, and on a device what its allocator says.
+"""Memory by category: tensors of the framework, each storage counted once, and on a device the allocator's figures.
 
-Each model has a source. `fixed(add, count)` gives what stays from step to step (shards, master weights, optimizer states);
-`slots` are what comes and goes (gathered parameters, gradients, buffers of collectives).
+Each model has a source. `fixed(add, count)` counts tensors that stay from step to step (shards, master weights,
+optimizer states); `slots` are temporary ones (gathered parameters, gradients, buffers of collectives).
 
-A full sample reads the size of every storage: at the ends of phases in the first FULL_STEPS steps, later within FULL_SHARE
-of the time. A quick sample checks which slots are filled and uses the sizes known by then; it is taken at the same places
-and where a framework's hook reports a change. Nothing waits, no tensor is touched.
+A full sample reads the size of every storage: at the ends of phases in the first FULL_STEPS steps, later within a share
+FULL_SHARE of the time. A quick sample checks which slots are filled and uses the known sizes; it is taken at the same
+places, and when a framework's hook reports a change. Samples never wait and never touch a tensor's data.
 """
 import time
 import weakref
@@ -18,32 +18,32 @@ PARAM_SHARD, PARAM_GATHERED, PARAM_SECONDARY, GRAD_FULL, GRAD_SHARD, MASTER_WEIG
 DEVICE, HOST, PINNED = range(3)
 
 SUB_GROUP = -1  # a phase: quick samples only
-FULL_STEPS = 3  # steps in which every sample is a full one
-FULL_SHARE = 0.0002  # of the time, at most, that full samples may take afterwards
-OUTSIDE_S = 0.25  # between two looks at what the driver counts, as the own runtime has them
+FULL_STEPS = 3  # number of first steps in which every sample is a full one
+FULL_SHARE = 0.0002  # largest share of the time that later full samples may take
+OUTSIDE_S = 0.25  # seconds between two reads of the driver's counters, as in zero_train
 STATES = {"exp_avg": MOMENTUM, "momentum_buffer": MOMENTUM, "exp_avg_sq": VARIANCE, "max_exp_avg_sq": VARIANCE,
           "square_avg": VARIANCE, "sum": VARIANCE}
 
 
-Slot = _core.Slot  # tensors of a category that exist only at times; Slot.kept: bytes that a hook keeps count of
+Slot = _core.Slot  # tensors of a category that exist temporarily; Slot.kept: bytes counted by a hook
 
 
 class Source:
-    """`on_host()`: ids of parameters whose states torch's optimizers make in host memory because the framework offloads them."""
+    """`on_host()`: ids of parameters whose optimizer states torch allocates in host memory because of offloading."""
 
     def __init__(self, fixed, slots=(), on_host=frozenset):
         self.fixed, self.slots, self.on_host = fixed, list(slots), on_host
 
 
 class StorageCount:
-    """Bytes by category, each storage once."""
+    """Bytes by category; each storage is counted once."""
 
     def __init__(self, device):
         self.device, self.seen, self.sums = device, set(), {}
 
     def add(self, category, tensor, host=False):
-        """`host`: kept in host memory because the framework offloads it, though the training's device is the CPU. Returns
-        the bytes that had not been counted before."""
+        """`host`: count as host memory because the framework offloads it, though the training's device is the CPU.
+        Returns the bytes that had not been counted before."""
         if tensor is None:
             return 0
         tensor = getattr(tensor, "_local_tensor", tensor)
@@ -64,25 +64,25 @@ class StorageCount:
 
 
 class Memory(Switched):
-    """`on` while memory is counted; slots look at its switch."""
+    """`on` while memory is recorded; slots read its switch."""
 
     def __init__(self):
         super().__init__()
         self.device = "cpu"
         self.sources = {}  # id(model) -> Source
-        self.slots, self.together = [], self.slots_of([])  # of all sources, each once
-        self.optimizers = []  # weak references to those that have stepped
+        self.slots, self.together = [], self.slots_of([])  # of all sources, each slot once
+        self.optimizers = []  # weak references to optimizers that have stepped
         self.fixed = {}  # (pool, category) -> bytes, of the last full sample
-        self.moving = {}  # the same of the slots, of the last sample
+        self.moving = {}  # likewise for slots, of the last sample
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
-        self.levels = {}  # (pool, category) -> what is reported of it
-        self.driver_asked = None  # when
+        self.levels = {}  # (pool, category) -> reported level
+        self.driver_asked = None  # time of the last read of the driver's counters
         self.failed = False
-        self.not_recorded = None  # called with the reason where counting fails
-        self.at_failure = set()  # called then: of hooks that report levels by themselves
+        self.not_recorded = None  # called with the reason if counting fails
+        self.at_failure = set()  # also called then: by hooks that report levels themselves
 
     def watch(self, model, source_of, device):
-        """From now on what source_of() says of this model is counted, until there is no model."""
+        """Counts the memory of this model from now on, as source_of() describes it, until the model is freed."""
         if self.failed or id(model) in self.sources:
             return
         try:
@@ -103,7 +103,7 @@ class Memory(Switched):
         self.together = self.slots_of(self.slots)
 
     def slots_of(self, slots):
-        """Those that change together: changed() where a hook knows that they have."""
+        """Slots that change together: a hook that causes the change calls their changed()."""
         return _core.Slots(list(slots), self.level, self.switch, self._failed)
 
     def optimizer(self, optimizer):
@@ -113,7 +113,7 @@ class Memory(Switched):
     # ---- sampling -------------------------------------------------------------------------------------
 
     def sample(self, phase):
-        """At the end of a phase (k.FORWARD, ...) or of a step (None); before a sub-group of the optimizer (SUB_GROUP)."""
+        """At the end of a phase (k.FORWARD, ...) or a step (None); before an optimizer's sub-group (SUB_GROUP)."""
         if not self.on or not _core.enabled(k.PARAMS):
             return
         try:
@@ -130,7 +130,7 @@ class Memory(Switched):
             self._failed(error)
 
     def level(self, *key):
-        """(pool, category) -> what is reported of it; a framework's own hooks may change it too."""
+        """(pool, category) -> the reported level; a framework's hooks may change it too."""
         known = self.levels.get(key)
         if known is None:
             known = self.levels[key] = _core.MemoryLevel(*key)
@@ -177,7 +177,7 @@ class Memory(Switched):
             level.set(levels.get(key, 0))
 
     def _allocator(self, levels, phase):
-        """What is allocated beyond what is known: at the end of a forward, activations."""
+        """Allocated bytes without a known category: at the end of a forward these are activations."""
         import torch
         if torch.cuda.is_current_stream_capturing():
             return
@@ -190,7 +190,7 @@ class Memory(Switched):
                                      stats["num_alloc_retries"], stats["num_ooms"])
 
     def between_steps(self):
-        """What is in no category. On a CPU that is known only where categories are counted."""
+        """Memory without a category. On a CPU it is only known if categories are counted."""
         if not self.on:
             return
         try:
@@ -202,8 +202,8 @@ class Memory(Switched):
             self._failed(error)
 
     def _of_driver(self):
-        """Of the device beside this process's allocator: context, kernels, NCCL, other processes. Asking does not wait for the
-        device; it takes the driver's lock, so it is not done for each of many short steps."""
+        """The device's memory outside this process's allocator: context, kernels, NCCL, other processes. The call does
+        not wait for the device, but takes the driver's lock: it is not made in each of many short steps."""
         import torch
         now = time.perf_counter()
         if self.driver_asked is not None and now - self.driver_asked < OUTSIDE_S or torch.cuda.is_current_stream_capturing():
@@ -214,15 +214,15 @@ class Memory(Switched):
         _core.events.outside_memory(DEVICE, max(total - free - reserved, 0), total - free)
 
     def _of_process(self):
-        """Python, libraries, data, and what lives within a step, as activations do."""
+        """Host memory of Python, libraries and data, and of tensors within a step, such as activations."""
         resident = _core.resident_bytes()
         known = sum(level.bytes for level in self.levels.values())
         _core.events.outside_memory(DEVICE, max(resident - known, 0), resident)
 
 
 def states_of(optimizer, add, host=False, on_host=frozenset()):
-    """Of any torch optimizer: what its states are called says what they are. `host`: those of all parameters, `on_host`: of
-    those with these ids, are in host memory because the framework offloads them."""
+    """Counts the states of any torch optimizer, by the names of the states. `host`: states of all parameters,
+    `on_host`: states of parameters with these ids are in host memory because the framework offloads them."""
     for param, state in optimizer.state.items():
         if not isinstance(state, dict):
             continue
@@ -232,8 +232,8 @@ def states_of(optimizer, add, host=False, on_host=frozenset()):
 
 
 def part_of_whole(add, count, tensor, ranks):
-    """Parameters that every rank has whole, of which it owns one of `ranks` equal parts: that one counts as its shards, the
-    others as gathered."""
+    """A parameter that every rank has whole, but of which it owns one of `ranks` equal parts: that part counts as its
+    shard, the rest as gathered."""
     size = add(PARAM_SHARD, tensor)
     others = size - size // ranks
     count(PARAM_SHARD, -others)
@@ -241,8 +241,8 @@ def part_of_whole(add, count, tensor, ranks):
 
 
 def plain_source(model, buckets=lambda: 0):
-    """Parameters that every rank has whole, their gradients, and the model's buffers. `buckets()`: bytes of those that the
-    framework reduces in and that no tensor shows."""
+    """Source of a model with whole parameters on every rank: parameters, gradients and buffers. `buckets()`: bytes of
+    the framework's reduction buckets, which no tensor shows."""
     held = weakref.ref(model)
 
     def fixed(add, count):
@@ -258,5 +258,5 @@ def plain_source(model, buckets=lambda: 0):
 
 
 def gradient_slot(params, category, host=False):
-    """Of all of these that have one."""
+    """A slot of the gradients of these parameters, where they exist."""
     return Slot(category, True, _core.HeldTensors(list(params), "grad"), host)

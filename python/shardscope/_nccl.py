@@ -1,7 +1,7 @@
-"""NCCL's profiler plugin of ours, in the ranks of `shardscope attach`.
+"""Loads our NCCL profiler plugin in the ranks of `shardscope attach`.
 
-NCCL reads the variable when it makes its first communicator, and loads one plugin into a process: where the user names one, or
-none, that stays.
+NCCL reads the variable when it makes its first communicator, and loads one plugin per process: a plugin (or none)
+chosen by the user is kept.
 """
 import os
 
@@ -10,16 +10,16 @@ PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libnccl-profi
 
 
 def offer():
-    """Ahead of the first communicator."""
+    """Sets NCCL's variables; call before the first communicator is made."""
     if VARIABLE in os.environ or named_in_file() or not os.path.exists(PLUGIN):
         return
     os.environ[VARIABLE] = PLUGIN
-    # Communicators may come before the run has begun: it waits for it.
+    # Communicators may be made before the run starts: the plugin waits for the run.
     os.environ.setdefault("SHARDSCOPE_NCCL_RUN", "join")
 
 
 def named_in_file():
-    """NCCL also takes variables from the first of these files that is there."""
+    """Whether one of the files from which NCCL takes variables (its user file, then /etc/nccl.conf) names a plugin."""
     own = os.environ.get("NCCL_CONF_FILE")
     for path in ([own] if own else [os.path.expanduser("~/.nccl.conf")]) + ["/etc/nccl.conf"]:
         try:
@@ -32,7 +32,7 @@ def named_in_file():
 
 
 def missing():
-    """Why NCCL's own records are not there; "": they are."""
+    """Why NCCL's own records are missing; "" if they are not."""
     named = os.environ.get(VARIABLE)
     if named == PLUGIN:
         return ""

@@ -1,5 +1,5 @@
-"""The command `shardscope` of the installed package: the program that lies in it or beside which it was made, in place of
-this Python."""
+"""The command `shardscope` of the installed package: replaces this Python by the program in the package or beside its
+installation."""
 import os
 import sys
 
@@ -7,7 +7,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def folder():
-    """In this package or, of one that was made where Shardscope is installed, where that is."""
+    """Folder of the programs: in this package, or in the installation of Shardscope that the package was made for."""
     try:
         with open(os.path.join(HERE, "program-folder.txt"), encoding="utf-8") as file:
             return file.read().strip()
@@ -23,5 +23,5 @@ def main():
     if not os.access(program, os.X_OK):
         sys.exit(f"shardscope: {program}: not there: this package was made without the programs, or they were removed; "
                  "use ./shardscope of the sources")
-    # `attach` of this package: the Python that trains is mostly the one that was asked.
+    # `attach` of this package: the training usually runs in the Python that was called.
     os.execv(program, ["shardscope", *sys.argv[1:]])

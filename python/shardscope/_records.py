@@ -1,4 +1,4 @@
-"""What each framework's hooks record, and why the rest is not: so that a view says "not recorded" with its reason."""
+"""Capabilities of each framework's hooks, and reasons for the missing ones: views then say "not recorded" and why."""
 from shardscope import _core, _nccl
 
 NAMES = ("steps micro_steps phases modules param_status layout fetch_waits prefetches prefetch_reasons release_reasons trace "
@@ -18,9 +18,9 @@ BY_FRAMEWORK = {
     "megatron": "modules layout fetch_waits collective_parts buckets flush_reasons loss_scale",
     "colossalai": "modules layout collective_parts buckets flush_reasons loss_scale",
 }
-# Whose gradients are looked at after an overflow, in runs on a CPU.
+# Frameworks whose gradients are checked after an overflow, in runs on a CPU.
 LOOKED_AT = ("zero3", "zero12")
-# Reasons by framework; "" for all.
+# Reasons by framework; "" applies to all.
 WHY = {
     "": {"allocator": "on a CPU torch's allocator keeps no figures",
          "transfers reduce_waits": "attached runs do not record it yet",
@@ -48,7 +48,7 @@ def bits(names):
 
 
 def recorded(kind, device="cpu"):
-    """The mask of what the hooks of a framework record."""
+    """Mask of the capabilities of a framework's hooks."""
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
         return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels")) | \
@@ -58,7 +58,7 @@ def recorded(kind, device="cpu"):
 
 
 def reasons(kind, device="cpu"):
-    """(mask, why) of everything that they do not."""
+    """(mask, reason) for all capabilities that they lack."""
     if device.startswith("cuda"):
         of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees",
                      "nccl": _nccl.missing()}

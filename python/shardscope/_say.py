@@ -1,8 +1,8 @@
-"""What the package says: on standard error, once each, and in the recording when there is one."""
+"""The package's messages: once each, to standard error, and to the recording if there is one."""
 import sys
 
 _said = set()
-_kept = []  # texts from before the run had started
+_kept = []  # messages from before the run started
 sink = None  # f(severity, text) of the run
 
 
@@ -27,7 +27,7 @@ def _say(severity, text, aloud):
 
 
 def flush_to(new_sink):
-    """From now on the run takes the texts, those from before it first."""
+    """Sends messages to the run from now on, earlier ones first."""
     global sink
     sink = new_sink
     for severity, text in _kept:

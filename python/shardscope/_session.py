@@ -1,6 +1,6 @@
-"""The run of this process: who it is, its tables, and where training stands (step, micro-step, phase, open spans).
+"""The run of this process: its identity, its tables, and its position in training (step, micro-step, phase, spans).
 
-There is one, `session`. Adapters describe a model to it and report what happens; it emits.
+There is one instance, `session`. Adapters describe a model to it and report calls; it emits the events.
 """
 import json
 import math
@@ -9,11 +9,11 @@ import threading
 import weakref
 
 from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
-from shardscope._step_values import NO_ID, StepValues, events  # noqa: F401: hooks have them from here
+from shardscope._step_values import NO_ID, StepValues, events  # F401: hooks import them from here
 
 
 def in_json(value):
-    """What JSON can say of a configuration. It has no infinity, which accelerate sets for `steps_per_print`."""
+    """A configuration as JSON values. JSON has no infinity, which accelerate sets for `steps_per_print`."""
     if isinstance(value, dict):
         return {str(name): in_json(each) for name, each in value.items()}
     if isinstance(value, (list, tuple, set)):
@@ -24,34 +24,34 @@ def in_json(value):
 
 
 class Session(StepValues):
-    """What every hook reads stands in the base of its base (src/session.h): started, step, micro_step, modules, params, purpose, ..."""
+    """Attributes that hooks read are in SessionState (src/session.h): started, step, modules, params, purpose, ..."""
 
     def __init__(self):
         super().__init__()
         self.settings = None
         self.run = None
         self.forked = False
-        self.plain = False  # no engine: backward, step and norm come from torch itself
-        self.plain_backward = False  # that of torch at least
-        self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of what no run describes yet
-        self.models = {}  # id(model) -> number, as modules and params have them
+        self.plain = False  # no engine: backward, step and norm are hooked in torch itself
+        self.plain_backward = False  # at least the backward is torch's
+        self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of models that no run has yet
+        self.models = {}  # id(model) -> number, like modules and params
         self.name_ids = {}  # name of a span -> its number
-        self.names, self.model_number = [], 0  # of the models; the one that is being described
-        self.alive = []  # weak references that take a number back with its object
+        self.names, self.model_number = [], 0  # names of the models; number of the one being described
+        self.alive = []  # weak references that remove an object's number when it is freed
         self.param_owner = []
         self.in_step = False
-        self.thread = None  # that begins the micro-steps
-        # Ids of data sets: of the batches since the latest micro-step, of those before it, and what steps never begin with.
+        self.thread = None  # thread that begins the micro-steps
+        # Ids of data sets: read since the latest micro-step, read before it, and never used by a step.
         self.came, self.trains_on, self.other_data = set(), set(), set()
-        self.trained = None  # weakly, the first model
+        self.trained = None  # weak reference to the first model
         self.within_phase = False  # evaluation, generation, checkpoint (phases.py)
-        self.waits_for = None  # number of the micro-step that comes, where its data is wanted before this one has ended
+        self.waits_for = None  # number of the next micro-step, if its data is requested before this one has ended
         self.phase = None
-        self.kind = ""  # of framework: as _records has them
-        self.at_description = []  # f(run) of tables beside the model's: process groups
-        self.at_finish = []  # f() while the run still takes what they emit
+        self.kind = ""  # of the framework, as in _records
+        self.at_description = []  # f(run) for tables besides the model's: process groups
+        self.at_finish = []  # f() at the end, while the run still accepts events
         self.answerer = None
-        self.gpu_recorded = False  # CUPTI's records, whenever the level asks for them
+        self.gpu_recorded = False  # CUPTI records while the detail level includes kernels
         self.memory = _memory.Memory()
         self.watch_memory()
         self.exit_code, self.exit_message = 0, ""
@@ -62,9 +62,9 @@ class Session(StepValues):
     # ---- describing ---------------------------------------------------------------------------------
 
     def describe(self, model, describe, trained=True, then=None, **info):
-        """Adds a model to the run: describe(run) fills in its tables, then() is called when that is done. The first one
-        that is trained makes the run and starts it: what it trains with is the run's. One that is not trained yet (a
-        reference, of which the engine is often made first) waits for that."""
+        """Adds a model to the run: describe(run) fills in its tables, then() is called afterwards. The first model that
+        is trained creates and starts the run, with its settings. A model that is not trained yet (a reference, whose
+        engine is often made first) waits for it."""
         if self.forked or self.settings is None or id(model) in self.models or id(model) in self.waiting:
             return
         self.waiting[id(model)] = weakref.ref(model, lambda _, key=id(model): self.waiting.pop(key, None)), describe, then, info
@@ -75,7 +75,7 @@ class Session(StepValues):
         return self.started and id(model) in self.models
 
     def trains(self, model):
-        """What waits is recorded from now on: this model first."""
+        """Records waiting models from now on, this one first."""
         if id(model) not in self.waiting:
             return
         order = [id(model), *(key for key in self.waiting if key != id(model))]
@@ -155,12 +155,12 @@ class Session(StepValues):
             self.run.message(severity, text)
 
     def not_recorded(self, names, why):
-        """From now on: what the run was begun with said otherwise."""
+        """Marks capabilities as not recorded from now on, although the run started with them."""
         self.run.not_recorded(_records.bits(names), why)
         self.run.publish()
 
     def name_id(self, name):
-        """Of a span's name."""
+        """Id of a span's name."""
         if name not in self.name_ids:
             self.name_ids[name] = self.run.name_id(name)
         return self.name_ids[name]
@@ -172,7 +172,7 @@ class Session(StepValues):
         return number
 
     def add_modules(self, model):
-        """The whole tree, parents first."""
+        """Adds the whole module tree, parents first."""
         numbers = {}
         for path, module in model.named_modules():
             parent = numbers.get(path.rpartition(".")[0], NO_ID) if path else NO_ID
@@ -189,15 +189,15 @@ class Session(StepValues):
         return number
 
     def add_equal_slices(self, param, ranks, shard_elems, elems):
-        """A parameter (by its number) of `elems` elements, cut into a shard of `shard_elems` for each of `ranks`; the last
-        ones padded."""
+        """Slices of a parameter (by its number) of `elems` elements: one shard of `shard_elems` for each of `ranks`;
+        the last ones padded."""
         for index, rank in enumerate(ranks):
             begin = min(index * shard_elems, elems)
             end = min(begin + shard_elems, elems)
             self.run.add_slice(param, rank, begin, 0, end - begin, shard_elems - (end - begin))
 
     def use_params(self, model, numbers):
-        """Every module uses the parameters that it holds itself. `numbers`: what add_modules() returned."""
+        """Links every module to its own parameters. `numbers`: the result of add_modules()."""
         for path, module in model.named_modules():
             for param in module.parameters(recurse=False):
                 self.use_param(numbers[path], self.params[id(param)])
@@ -215,7 +215,7 @@ class Session(StepValues):
     # ---- where training stands ------------------------------------------------------------------------
 
     def begin_step(self):
-        """Where none is open: by its first micro-step, or before that by waiting for its data."""
+        """Begins a step if none is open: called at its first micro-step, or earlier when it waits for its data."""
         if not self.in_step:
             _core.gate(k.GATE_STEP, self.step)
             events.step_begin(self.step)
@@ -223,19 +223,19 @@ class Session(StepValues):
 
     @property
     def step_trains(self):
-        """A micro-step of the step that is open has begun."""
+        """Whether a micro-step of the open step has begun."""
         return self.in_step and (self.in_micro_step or self.micro_step > 0)
 
     def evaluating(self):
-        """The model that the run is of is in evaluation mode."""
+        """Whether the run's model is in evaluation mode."""
         model = self.trained() if self.trained is not None else None
         return model is not None and not getattr(model, "training", True)
 
     def begin_micro_step(self):
-        """A forward whose gradients are wanted begins: gates, the step if none is open, the micro-step, its phase."""
+        """Begins a micro-step (a forward with gradients), and its step if none is open: gates, events, phase."""
         self.end_micro_step()
         self.begin_step()
-        if self.came:  # a loader that reads ahead has none between two
+        if self.came:  # a prefetching loader reads none between two micro-steps
             self.trains_on, self.came = self.came, set()
         _core.gate(k.GATE_MICRO_STEP, self.micro_step)
         events.micro_step_begin(self.micro_step, self.step)
@@ -278,7 +278,7 @@ class Session(StepValues):
 
     def end_step(self, skipped=False):
         self.end_micro_step()
-        if self.step_trains:  # nothing was trained in one that waits for its first batch
+        if self.step_trains:  # without a micro-step the step only waited for its first batch
             self.memory.sample(None)
             events.step_end(self.step, int(skipped), tokens=0)
             self.in_step = False
@@ -289,18 +289,18 @@ class Session(StepValues):
 
     @staticmethod
     def forward_pass():
-        """A forward inside a backward is a recomputed one."""
+        """Pass of a forward: inside a backward it is a recomputation."""
         import torch
         return k.PASS_RECOMPUTE if torch._C._current_graph_task_id() != -1 else k.PASS_FORWARD
 
     # ---- the end --------------------------------------------------------------------------------------
 
     def finish(self):
-        """By detach(), or where the script ends without it."""
+        """Called by detach(), or at exit if the script did not call it."""
         if not self.started:
             return
         try:
-            self.poll()  # collectives that have ended by now; those that have not stay open
+            self.poll()  # ends completed collectives; the others stay open
             for last in self.at_finish:
                 last()
         finally:
@@ -320,7 +320,7 @@ class Session(StepValues):
             run.close()
 
     def after_fork(self):
-        """In a child: its threads are the parent's. Nothing is emitted, joined or freed any more."""
+        """In a forked child: its threads do not exist here. Nothing may be emitted, joined or freed."""
         self.forked, self.started = True, False
         if self.run is not None:
             self.run.abandon()

@@ -1,7 +1,7 @@
-"""Where every Python thread of this process is, when a viewer asks: by a thread of ours that waits for nothing else.
+"""Stacks of all Python threads, at a viewer's request: read by a thread of ours that only waits for requests.
 
-It holds the GIL while it reads the frames, a fraction of a millisecond. Where native code does not release the GIL, the
-frames are read without it, as faulthandler does (src/requests.cpp).
+It holds the GIL while it reads the frames, for a fraction of a millisecond. If native code does not release the GIL,
+the frames are read without it, as faulthandler does (src/requests.cpp).
 """
 import _thread
 import sys
@@ -9,7 +9,7 @@ import threading
 
 from shardscope import _core
 
-MOST_FRAMES = 40  # of a thread, the innermost
+MOST_FRAMES = 40  # per thread, the innermost
 
 
 class Answerer:
@@ -17,7 +17,7 @@ class Answerer:
         self.ended = _thread.allocate_lock()
         self.ended.acquire()
         run.answer_requests()
-        # Not a threading.Thread: those of the script are its own to count and to join.
+        # Not a threading.Thread: the script may count and join those.
         _thread.start_new_thread(self._loop, ())
 
     def _loop(self):
@@ -32,13 +32,13 @@ class Answerer:
             self.ended.release()
 
     def end(self):
-        """Before the interpreter ends: a thread that wants its lock then does not get it back."""
+        """Call before the interpreter exits: a thread that requests its lock would then never get it."""
         _core.end_requests()
         self.ended.acquire(timeout=2)
 
 
 def stacks():
-    """The main thread first, in each the innermost call first."""
+    """The stacks as text: the main thread first, the innermost call first."""
     own, main = _thread.get_ident(), threading.main_thread().ident
     frames = {ident: frame for ident, frame in sys._current_frames().items() if ident != own}
     names = {ident: thread.name for ident, thread in list(threading._active.items())}
@@ -61,5 +61,5 @@ def calls(frame):
 
 
 def short(path):
-    """An installed package's file without the folder that it is installed in."""
+    """Path of an installed package's file without its installation folder."""
     return path.rpartition("/site-packages/")[2]

@@ -1,4 +1,4 @@
-"""What a step gives: loss, gradient norm, learning rate, loss scale, whether it was skipped. The session's (_session.py)."""
+"""Values of a step: loss, gradient norm, learning rate, loss scale, skipped or not. Base of Session (_session.py)."""
 from shardscope import _core, _kinds as k, _values
 
 NO_ID = k.NO_ID
@@ -6,14 +6,14 @@ events = _core.events
 
 
 class StepValues(_core.SessionState):
-    """Values may be tensors. One on a device is copied to the host and emitted when it has arrived, for the step that it is of:
-    nothing waits for it (_values.py)."""
+    """Values may be tensors. A tensor on a device is copied to the host and emitted for its step when the copy has
+    arrived: nothing waits for it (_values.py)."""
 
     def loss(self, tensor):
         _values.take(tensor, lambda value, step=self.step, micro=self.micro_step: events.loss(step, micro, value))
 
     def grad_norm(self, value, scale=None, step=None):
-        """`scale`: the loss scale, where `value` is the norm of scaled gradients; `step`: where it is not the one that runs."""
+        """`scale`: the loss scale, if `value` is the norm of scaled gradients; `step`: if it is not the current one."""
         step = self.step if step is None else step
 
         def known(norm):
@@ -28,14 +28,14 @@ class StepValues(_core.SessionState):
         _values.take(value, lambda rate, step=self.step: events.learning_rate(step, rate))
 
     def overflow(self, skipped):
-        """Of a run that scales its loss: whether this step was skipped for it."""
+        """For runs with loss scaling: whether this step was skipped because of an overflow."""
         events.overflow(int(skipped), self.step)
 
     def gradient_not_finite(self, param, infinite, nan, other_params):
-        """Of an overflow: the parameter's number, elements of it in this rank's partition that are infinite and that are NaN, and how
-        many further parameters of the partition are not finite. The order of backward is not known."""
+        """After an overflow: the parameter's number, its infinite and NaN elements in this rank's partition, and how many
+        further parameters of the partition are not finite. The order of backward is not known."""
         events.gradient_not_finite(int(infinite > 0), int(nan > 0), self.step, param, NO_ID, infinite + nan, other_params)
 
     def loss_scale(self, value, hysteresis=NO_ID):
-        """That this step's gradients were computed with. `hysteresis`: overflows that it still bears before it is lowered."""
+        """The scale of this step's gradients. `hysteresis`: further overflows before the scale is lowered."""
         _values.take(value, lambda scale, step=self.step: events.loss_scale(step, hysteresis, scale))

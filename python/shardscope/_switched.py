@@ -1,10 +1,10 @@
-"""A flag that Python sets and hooks in C++ read without calling Python."""
+"""A flag set in Python that hooks in C++ read without calling Python."""
 from shardscope import _core
 
 
 class Switched:
     def __init__(self):
-        self.switch = _core.Switch()  # off; handed to the hooks
+        self.switch = _core.Switch()  # initially off; passed to the hooks
 
     @property
     def on(self):

@@ -1,11 +1,11 @@
-"""Numbers that the framework has in tensors: read at once on the CPU, later and without waiting on a device."""
+"""Numbers in tensors: read at once on the CPU, on a device copied asynchronously and read later."""
 import collections
 
-_pending = collections.deque()  # (event, pinned copy, what to do with it)
+_pending = collections.deque()  # (event, pinned copy, callback)
 
 
 def take(value, use):
-    """use(float) for a number or a tensor of one element; now, or when a device's copy has arrived."""
+    """Calls use(float) for a number or a one-element tensor: at once, or when the copy from the device has arrived."""
     if not hasattr(value, "device"):
         if value is not None:
             use(float(value))

@@ -1,12 +1,12 @@
-"""Collectives of a PyTorch that has no hooks of process groups (before 2.14): its own functions, wrapped.
+"""Collectives of PyTorch versions without hooks of process groups (before 2.14), by wrapping its functions.
 
 | symbol of distributed_c10d | event |
 |---|---|
-| the functions of FUNCTIONS | as the hooks of collectives.py: issued, its begin, its end |
-| _CoalescingManager.append | the Work of what was coalesced |
+| the functions of FUNCTIONS | as the hooks of collectives.py: issued, begin, end |
+| _CoalescingManager.append | the Work of the coalesced calls |
 
-A call that is not asynchronous lasts from its begin to its return; on a GPU that is when it has been queued. What C++ issues
-by itself does not come through here: DDP's reducer, functional collectives (DTensor), sends and receives.
+A synchronous call lasts from its begin to its return; on a GPU it returns when the operation has been queued.
+Collectives issued in C++ are not seen here: DDP's reducer, functional collectives (DTensor), sends and receives.
 """
 import enum
 import sys
@@ -14,7 +14,7 @@ import sys
 from shardscope import _records, _say
 from shardscope._session import session
 
-# Name of the operation, and the call's parameters; what comes out, what goes in.
+# Name of the operation, and the names of the call's parameters, its output and its input.
 FUNCTIONS = {
     "all_gather_into_tensor": ("ALLGATHER", "output_tensor input_tensor group async_op", "output_tensor", "input_tensor"),
     "all_gather": ("ALLGATHER", "tensor_list tensor group async_op", "tensor_list", "tensor"),
@@ -35,7 +35,7 @@ coalesced = {}  # id(group) -> calls that a _CoalescingManager issues together
 
 
 class Call:
-    """What a hook of a process group would be given; of a call that is not asynchronous its own Work as well."""
+    """The arguments of a process group's hook; of a synchronous call also its Work."""
     __slots__ = ("name", "op_id", "input_tensors", "output_tensors", "async_op", "work", "returned", "error", "calls")
     issued = 0
 
@@ -62,8 +62,8 @@ def describe(run):
 
 
 def install(table, calls_of):
-    """`calls_of(group)`: its GroupCalls; None: not one that is watched."""
-    package = sys.modules.get("torch.distributed")  # has names of its own for them, if it has been imported as a whole
+    """`calls_of(group)`: its GroupCalls; None if the group is not recorded."""
+    package = sys.modules.get("torch.distributed")  # has its own references to them, if it has been imported as a whole
     for name, (operation, parameters, output, given) in FUNCTIONS.items():
         if table.has(name):
             table.wrap(name, parameters, before=begins(table.module, Name[operation], parameters.split(), output, given, calls_of),
@@ -91,11 +91,11 @@ def begins(c10d, name, parameters, output, given, calls_of):
             return None
         call = Call(name, as_list(argument(given)), as_list(argument(output)), calls)
         calls.before(call)
-        call.input_tensors = call.output_tensors = None  # what is reported later keeps no tensor alive
+        call.input_tensors = call.output_tensors = None  # later reports must keep no tensor alive
         if group in getattr(c10d._world, "pg_coalesce_state", {}):
             coalesced.setdefault(id(group), []).append(call)
             return None
-        for earlier in coalesced.pop(id(group), ()):  # their manager waited for them: it had no Work to keep
+        for earlier in coalesced.pop(id(group), ()):  # their manager waited for them and kept no Work
             earlier.calls.after(earlier)
             ended(earlier, None)
         if not argument("async_op"):

@@ -1,4 +1,4 @@
-"""Collectives of every process group, by torch's own hooks of process groups (PyTorch 2.14 and later).
+"""Collectives of every process group, recorded with torch's hooks of process groups (PyTorch 2.14 and later).
 
 | symbol | event |
 |---|---|
@@ -6,27 +6,27 @@
 | ProcessGroup.register_pre_hook | operation, elements, bytes, type; issued |
 | ProcessGroup.register_post_hook | its Work: its future gives the end |
 
-A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
-Where torch has no such hooks, its functions are wrapped (collective_calls.py).
+A lane holds one collective at a time: one that is issued while another runs begins when that has ended, as on a stream.
+If torch has no such hooks, its functions are wrapped (collective_calls.py).
 """
 from shardscope import _core, _kinds as k, _say, collective_calls
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
-HOOK_ID = 0x5A5C09E  # of ours, among those that others register
-MOST_GROUPS = 254  # by number; collectives of further ones are numbered as those of groups that nothing describes
+HOOK_ID = 0x5A5C09E  # of our hooks, distinct from others
+MOST_GROUPS = 254  # groups with a number; further ones are numbered as groups without a description
 OPS = (("allgather", k.ALL_GATHER), ("all_gather", k.ALL_GATHER), ("reduce_scatter", k.REDUCE_SCATTER),
        ("allreduce", k.ALL_REDUCE), ("all_reduce", k.ALL_REDUCE), ("broadcast", k.BROADCAST), ("barrier", k.BARRIER),
        ("alltoall", k.ALL_TO_ALL), ("all_to_all", k.ALL_TO_ALL), ("reduce", k.OP_REDUCE), ("gather", k.OP_GATHER),
        ("scatter", k.OP_SCATTER), ("send", k.SEND), ("recv", k.RECEIVE))
-# Words of the names that DeviceMesh and users give; of the first two also beside others (dp_shard, dp_shard_cp).
+# Words in names given by DeviceMesh and users; the first two also combined with others (dp_shard, dp_shard_cp).
 SHARDING = (("replicate", k.GROUP_REPLICA), ("shard", k.GROUP_SHARD))
 SHORT = {"tp": k.GROUP_TENSOR, "pp": k.GROUP_PIPELINE, "ep": k.GROUP_EXPERT, "cp": k.GROUP_CONTEXT, "dp": k.GROUP_DATA}
-# And of those of Megatron-Core, with PARALLEL.
+# And in names given by Megatron-Core, followed by PARALLEL.
 PARALLEL = {"tensor": k.GROUP_TENSOR, "pipeline": k.GROUP_PIPELINE, "context": k.GROUP_CONTEXT, "expert": k.GROUP_EXPERT,
             "data": k.GROUP_DATA}
 
-_groups = {}  # id(group) -> hooks
+_groups = {}  # id(group) -> its Hooks
 
 
 def adapters():
@@ -52,13 +52,13 @@ def install(table):
 
 
 def op_of(name):
-    """Of torch's HookOpName; None: not a collective that has a number here."""
+    """Number of torch's HookOpName; None: not a collective that has one."""
     return next((op for part, op in OPS if part in name.name.lower()), None)
 
 
 def purpose_of(words):
-    """Of a group, by the words of its name. One that names two kinds of parallelism (EXPERT_DATA_PARALLEL_GROUP, dp_cp) is of
-    neither alone."""
+    """Purpose of a group, by the words of its name. A name with two kinds of parallelism (EXPERT_DATA_PARALLEL_GROUP,
+    dp_cp) has neither purpose alone."""
     sharding = next((purpose for word, purpose in SHARDING if word in words), None)
     if sharding is not None:
         return sharding
@@ -81,7 +81,7 @@ def no_future(name):
 
 
 class Hooks:
-    """Of one process group."""
+    """Hooks of one process group."""
 
     def __init__(self, adapter, group, hooked, lanes):
         self.size, self.group = group.size(), group
@@ -99,11 +99,11 @@ class Hooks:
         group.register_post_hook(HOOK_ID, self.calls.after)
 
     def describe(self, run):
-        """Groups of some ranks: those of all ranks share one sequence and need no entry."""
+        """Describes groups of some ranks: groups of all ranks share one sequence and need no entry."""
         import torch.distributed as dist
         if not 1 < self.size < dist.get_world_size():
             return
-        if self.group not in dist.distributed_c10d._world.pg_map:  # destroyed before there was a model
+        if self.group not in dist.distributed_c10d._world.pg_map:  # destroyed before a model was described
             self.calls.apart = True
             return
         name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")

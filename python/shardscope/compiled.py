@@ -1,6 +1,6 @@
-"""What is compiled or replayed has no hooks inside: it is said, with the time that compiling took.
+"""Compiled or replayed code has no hooks inside: emits a message about it, and the time that compiling took.
 
-| symbol | what is said |
+| symbol | message |
 |---|---|
 | torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, run_end_callbacks | span `torch.compile` |
 | torch.cuda.graphs.CUDAGraph.replay | CUDA graphs are replayed |

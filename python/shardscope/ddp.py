@@ -27,18 +27,18 @@ def made(_, result, ddp, *args, **kwargs):
     model = ddp.module
     types = {p.dtype for p in model.parameters()}
     size = max((t.itemsize for t in types), default=4)
-    held = weakref.ref(ddp)  # a description that waits keeps no model alive
+    held = weakref.ref(ddp)  # a waiting description must keep no model alive
     described = session.watches(model)
     session.memory.watch(model, lambda: _memory.plain_source(model, buckets_of(held)), ddp.device.type if ddp.device else "cpu")
     session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True, then=lambda: held() and watch(held()),
                      framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
                      ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
-    if described:  # by another DistributedDataParallel, or as a model that trains already
+    if described:  # by another DistributedDataParallel, or as a model that is already recorded
         ddp_buckets.watch(ddp)
 
 
 def buckets_of(held):
-    """By its own figure; where gradients are views of the buckets they are counted with those."""
+    """Bytes by DDP's own figure; if gradients are views of the buckets they are counted with those."""
     def size():
         ddp = held()
         if ddp is None or ddp.gradient_as_bucket_view:

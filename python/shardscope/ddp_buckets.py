@@ -1,16 +1,16 @@
-"""DistributedDataParallel's buckets: which parameters are in the one that is reduced now.
+"""DistributedDataParallel's buckets: the parameters of the bucket that is being reduced.
 
-DDP's reducer is C++. It all-reduces its buckets one after the other in the order of their table, each as one flat tensor of all
-its gradients (Reducer::mark_bucket_ready); what else it all-reduces, which parameters were used on any rank, is of integers.
-After the first backward it makes a new table, by the order in which gradients came, at the next forward; what is in that one is in
-DDP's logging data from the forward after on. On a CPU the reducer itself is asked before; on a device nothing is known of the buckets
-of that one micro-step.
+DDP's reducer is C++. It all-reduces its buckets one after the other in the order of their table, each as one flat
+tensor of all its gradients (Reducer::mark_bucket_ready); its other all-reduce, of the map of used parameters, is of
+integers. After the first backward it makes a new table, in the order in which gradients became ready, at the next
+forward; DDP's logging data has that table from the forward after. On a CPU the reducer itself is asked before; on a
+device the buckets of that one micro-step are not known.
 
 | symbol | event |
 |---|---|
 | torch.distributed._compute_bucket_assignment_by_size, within DDP's __init__ | the first table |
-| DistributedDataParallel._pre_forward, after | DDP's own of the new one |
-| ProcessGroup.register_pre_hook: the reducer's all-reduce | bucket: its gradients; gate `bucket` |
+| DistributedDataParallel._pre_forward, after | the new table |
+| ProcessGroup.register_pre_hook: the reducer's all-reduce | bucket with its gradients; gate `bucket` |
 """
 import weakref
 
@@ -18,7 +18,7 @@ from shardscope import _core, _hooks, _kinds as k, collectives
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
-HOOK_ID = collectives.HOOK_ID - 1  # torch calls hooks by their numbers: ahead of what records the collective
+HOOK_ID = collectives.HOOK_ID - 1  # torch calls hooks by id: before the collective's hook
 WHAT = "buckets flush_reasons collective_parts"
 SEVERAL = "several models are trained by DistributedDataParallel: whose bucket an all-reduce is of is not known"
 LATE = "DistributedDataParallel was made before attach() and says what is in its buckets only where it makes them anew"
@@ -30,25 +30,25 @@ SPARSE = "sparse gradients, or buckets that are left out on a rank, are not redu
 buckets = _core.Buckets(session)
 
 
-# Each all-reduces a bucket once, whole.
+# These all-reduce each bucket once, as a whole.
 KNOWN_HOOKS = {f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{name}_hook" for name in ("allreduce", "fp16_compress", "bf16_compress")}
 
 
 class State:
     adapter = None
     models = weakref.WeakSet()  # every DistributedDataParallel of the run
-    assigned = (), None  # (weak references of the parameters, table) of the DistributedDataParallel that has been made last
-    order = None  # of the one that is watched
+    assigned = (), None  # (weak references of the parameters, table) of the latest DistributedDataParallel
+    order = None  # Order of the recorded one
     group = None  # its process group, which has our hooks
-    lacking = False  # the recording has said that there are no buckets
-    reducing = False  # a collective of a bucket is being issued
+    lacking = False  # a message says that buckets are not recorded
+    reducing = False  # a bucket's collective is being issued
 
 
 state = State()
 
 
 class OfBuckets(Adapter):
-    """Buckets have a switch of their own: without them the rest of DistributedDataParallel is recorded."""
+    """Buckets have a separate switch: without them the rest of DistributedDataParallel is still recorded."""
 
     def turn_off(self, why):
         super().turn_off(why)
@@ -63,7 +63,7 @@ def install(table):
     import torch.distributed as dist
     state.adapter = None
     if not hasattr(getattr(dist, "ProcessGroup", None), "register_pre_hook"):
-        return  # of such a PyTorch collective_calls.py says what is not recorded
+        return  # for this PyTorch collective_calls.py reports what is not recorded
     state.adapter = table.adapter
     _hooks.at_turn_off(unwatch)
     table.wrap("dist._compute_bucket_assignment_by_size", "", after=assigned)
@@ -72,7 +72,7 @@ def install(table):
 
 
 def lacks(why):
-    """From now on there are no buckets."""
+    """Buckets are not recorded from now on."""
     state.order = None
     if session.started and state.models and not state.lacking:
         state.lacking = True
@@ -85,12 +85,12 @@ def assigned(_, result, parameters, *args, **kwargs):
 
 
 class Order:
-    """Buckets of a DistributedDataParallel in the order of their reductions, and which is the next."""
+    """Buckets of a DistributedDataParallel in the order of their reductions, and the next one."""
 
     def __init__(self, ddp, of, first):
-        """`of`, `first`: what assigned() kept of it."""
+        """`of`, `first`: state.assigned of its __init__()."""
         parameters = parameters_of(ddp)
-        # Not where it has been made before anything was attached.
+        # Not if it was made before attach().
         known = len(of) == len(parameters) and all(held() is param for held, param in zip(of, parameters))
         self.numbers = [session.params[id(param)] for param in parameters]
         self.first = self.made_of(first) if known else None
@@ -101,7 +101,7 @@ class Order:
         self.synchronized = False
 
     def begin(self, ddp):
-        """Before a forward: whether the buckets of the last backward were those of the table."""
+        """Before a forward: checks whether the buckets of the last backward matched the table."""
         if self.table is not None and self.synchronized and self.reductions and self.next < len(self.table):
             return lacks(SHORT)
         if any(f"{hook.__module__}.{hook.__qualname__}" not in KNOWN_HOOKS for hook, _ in getattr(ddp, "_comm_hooks", ())):
@@ -120,15 +120,15 @@ class Order:
             lacks(ALIKE)
 
     def made_of(self, table):
-        """[Parts] of buckets of indices; None: not known."""
+        """[Parts] from buckets of indices; None: unknown."""
         if not table or sorted(index for bucket in table for index in bucket) != list(range(len(self.numbers))):
             return None
         return [_core.Parts([(self.numbers[index], session.param_elems[self.numbers[index]]) for index in bucket]) for bucket in table]
 
 
 def of_reducer(ddp):
-    """Indices of the parameters by bucket, from the reducer itself, which says it one forward before the logging data does. It
-    makes tensors of the buckets' sizes for this, once, so that it is not asked where these would be a device's memory."""
+    """Indices of the parameters by bucket, from the reducer itself, which has them one forward before the logging data.
+    The call allocates tensors of the buckets' sizes, once: it is not made if these would be on a device."""
     parameters = {id(param): index for index, param in enumerate(parameters_of(ddp))}
     ask = getattr(ddp.reducer, "_get_zeros_like_grad_buckets", None)
     if ask is None or ddp.device_type != "cpu":
@@ -137,25 +137,25 @@ def of_reducer(ddp):
 
 
 def norm_sizes(ddp):
-    """Elements of what a SyncBatchNorm reduces in the backward: two sums of each feature."""
+    """Sizes of the all-reduces of SyncBatchNorm in the backward: two sums for each feature."""
     import torch
     return {2 * each.num_features for each in ddp.module.modules() if isinstance(each, torch.nn.SyncBatchNorm)}
 
 
 def parameters_of(ddp):
-    """As DDP numbers them."""
+    """The parameters in DDP's numbering."""
     named = ((f"{path}.{name}", param) for path, module in ddp.module.named_modules()
              for name, param in module.named_parameters(recurse=False))
     return list(dict.fromkeys(p for name, p in named if p.requires_grad and name not in ddp.parameters_to_ignore))
 
 
 def watch(ddp):
-    """Once its parameters are described. Its fault is of the buckets alone."""
+    """Call once its parameters are described. An error here only turns off the recording of buckets."""
     of, state.assigned = state.assigned, ((), None)
     if state.adapter is None:
         return
     for each in [each for each in state.models if each.module is ddp.module]:
-        state.models.discard(each)  # the same model is wrapped anew
+        state.models.discard(each)  # the same model is wrapped again
     state.models.add(ddp)
     if not state.adapter.on:
         return lacks(OFF)
@@ -228,7 +228,7 @@ def reduction_begins(call):
         return
     parts = order.table[order.next]
     if len(tensors) != 1 or tensors[0].dim() != 1 or tensors[0].numel() != parts.elems or not tensors[0].dtype.is_floating_point:
-        return  # of something else, the map of used parameters
+        return  # not gradients: the map of used parameters
     order.next += 1
     parts.fill(buckets.of(HOOK_ID))
     buckets.flush(HOOK_ID, parts, parts.elems, False, reason=k.GROUP_COMPLETE)

@@ -1,7 +1,7 @@
 """PyTorch's FSDP1 (FullyShardedDataParallel): steps, modules, flat parameters, their collectives and memory.
 
-R = _runtime_utils, F = fully_sharded_data_parallel, which has two of R's functions under its own names. The unit is the
-flat parameter of a module that was wrapped: what is in it is said by its name.
+R = _runtime_utils, F = fully_sharded_data_parallel, which has its own references to two of R's functions. The unit is
+the flat parameter of a wrapped module, whose name lists the parameters in it.
 
 | symbol | event |
 |---|---|
@@ -129,7 +129,7 @@ def gathered_slot(handle):
 
 
 def gradient_slots(flat):
-    """`grad` holds a shard after a reduction, and the whole gradient where none is reduced (no_sync)."""
+    """`grad` holds a shard after a reduction, and the whole gradient without one (no_sync)."""
     def slot(category, is_whole):
         def gradient():
             param = flat()

@@ -1,15 +1,15 @@
 """PyTorch's FSDP2 (fully_shard): groups of parameters, their gathers, waits, prefetches and reductions.
 
-G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of everything is the group.
+G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. All events are per group of parameters.
 
 | symbol | event |
 |---|---|
 | S._lazy_init, after that of the root | the model: modules, parameters, slices; the run starts |
 | S._root_pre_forward, after | micro-step begin with gates `step` and `micro_step`, phase forward |
 | G.unshard, before | in flight, with its cause; the gather's parameters |
-| G.wait_for_unshard | fetch_wait; on a GPU a stream waits, which is not seen |
+| G.wait_for_unshard | fetch_wait; on a GPU a stream waits, which is not recorded |
 | G._to_unsharded, G._to_sharded, before | available, not available |
-| G._to_sharded_post_forward, before | not available; its part of a secondary copy stays (reshard_after_forward=N) |
+| G._to_sharded_post_forward, before | not available; its shard of a secondary copy stays (reshard_after_forward=N) |
 | G.reshard, before | release_kept with reshard off |
 | G._prefetch_unshard | cause prefetch |
 | _fsdp_param_group.foreach_all_gather, until it issues the gather; foreach_all_gather_copy_out | copy-in; copy-out |
@@ -17,7 +17,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 | _fsdp_param_group.foreach_reduce | bucket: the group's gradients; gate `bucket` |
 | S._root_post_backward_final_callback, after | micro-step end |
 
-What every group comes to is in C++: src/fsdp2_hooks.cpp.
+Hooks that run for every group are C++: src/fsdp2_hooks.cpp.
 """
 import math
 import weakref
@@ -30,8 +30,8 @@ FSDP = "torch.distributed.fsdp._fully_shard."
 buckets = _core.Buckets(session)
 COPY_IN, ALL_REDUCE = k.EXTRA_1, k.EXTRA_2  # lanes
 UNREDUCED = "gradients are kept unreduced in some micro-steps (set_requires_gradient_sync(False))"
-hooks = None  # of groups, in C++; once torch's module of them has been imported
-unsharded = None  # of torch's ShardedState, where groups keep that
+hooks = None  # hooks of groups, in C++; set when torch's module has been imported
+unsharded = None  # torch's ShardedState.UNSHARDED, if groups have that state
 
 
 def adapters():
@@ -50,7 +50,7 @@ def install_groups(table):
     global hooks, unsharded
     import torch
     states, cls = table.owner("TrainingState"), table.owner("FSDPParamGroup")
-    # By identity, where groups keep it so; else their properties are asked.
+    # Compared by identity if groups have the state; else their properties are called.
     kept = getattr(table.module, "ShardedState", None) if keeps_state(cls) else None
     unsharded = kept and kept.UNSHARDED
     hooks = h = _core.Fsdp2Hooks(session, buckets, states.FORWARD, states.PRE_BACKWARD, kept and kept.SHARDED,
@@ -91,7 +91,7 @@ def lazily_made(first, result, fsdp_state):
         groups = groups_of(fsdp_state)
         dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
         size = max((d.itemsize for d in dtypes), default=4)
-        held = weakref.ref(fsdp_state)  # a description that waits keeps no model alive
+        held = weakref.ref(fsdp_state)  # a waiting description must keep no model alive
         session.memory.watch(model, lambda: fsdp2_memory.source_of(model, groups, hooks, unsharded),
                              groups[0].device.type if groups else "cpu")
         session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
@@ -101,7 +101,7 @@ def lazily_made(first, result, fsdp_state):
 
 
 def groups_of(fsdp_state):
-    """A state has a list of groups; in older PyTorch (2.11) one or none."""
+    """A state has a list of groups; in older PyTorch (2.11) one group or none."""
     return [g for s in fsdp_state._state_ctx.all_states
             for g in getattr(s, "_fsdp_param_groups", None) or [getattr(s, "_fsdp_param_group", None)] if g is not None]
 
@@ -131,8 +131,8 @@ def describe(run, fsdp_state):
 
 
 def describe_group(group):
-    """What its hooks need: its module, its parameters, bytes once gathered, of this rank's shard, and of its part of a
-    secondary copy."""
+    """Data for the group's hooks: its module, its parameters, bytes of the gathered group, of this rank's shard, and of
+    its shard of a secondary copy."""
     known = [p for p in group.fsdp_params if id(p) in session.params]
     numbers = [session.params[id(p)] for p in known]
     parts = _core.Parts([(number, session.param_elems[number]) for number in numbers])
@@ -145,8 +145,8 @@ def describe_group(group):
 
 
 def replicas_of(mesh_info):
-    """Ranks that share one copy of the parameters, each such group: with HSDP there are several, and every rank's piece
-    is held once in each."""
+    """The sets of ranks that share one copy of the parameters: with HSDP there are several, and every shard exists once
+    in each."""
     import torch.distributed as dist
     if not hasattr(mesh_info, "shard_process_group"):
         return [list(range(dist.get_world_size()))]
@@ -157,9 +157,9 @@ def replicas_of(mesh_info):
 
 
 def piece(shape, dim, index, ranks):
-    """torch.chunk along `dim`: equal numbers of rows, the last ones short or empty. (offset in the parameter, offset in the
-    shard, elements, padding, elements of a block, from one block to the next); a block for each index of the dimensions
-    before `dim`, 0 and 0 where it is one."""
+    """torch.chunk along `dim`: equal numbers of rows, the last chunks short or empty. Returns (offset in the parameter,
+    offset in the shard, elements, padding, elements of a block, stride of blocks); one block per index of the
+    dimensions before `dim`; the last two are 0 for a single block."""
     rows = shape[dim] if len(shape) else 1
     outer, width = math.prod(shape[:dim]), math.prod(shape[dim + 1:])
     per_rank = -(-rows // ranks)

@@ -1,4 +1,4 @@
-"""What FSDP2 holds: shards, gathered parameters, gradients whole and sharded, and the buffers of its collectives.
+"""Memory of FSDP2: shards, gathered parameters, whole and sharded gradients, and buffers of collectives.
 
 | of FSDPParamGroup | category |
 |---|---|
@@ -18,7 +18,7 @@ from shardscope._session import session
 
 
 class Slots:
-    """Of one group, and which of them change at its hooks."""
+    """Slots of one group, and which of them change at its hooks."""
 
     def __init__(self, group, shared, unsharded):
         held, params = weakref.ref(group), list(group.fsdp_params)
@@ -44,7 +44,7 @@ class Slots:
 
 
 def keeps_secondary(group):
-    """Whether it is resharded after the forward to fewer ranks than its shards are on."""
+    """Whether the group is resharded after the forward to fewer ranks than its shards are on."""
     return bool(getattr(group, "_use_post_forward_mesh", False))
 
 
@@ -54,7 +54,7 @@ def outputs_of(group):
 
 
 class Shared:
-    """Of the context that groups share, and which holds tensors on after their use."""
+    """Slots of the context that groups share, which keeps tensors after their use."""
 
     def __init__(self, context):
         self.reduce_bucket = Slot(m.REDUCE_BUCKET, None, HeldTensors([context], "reduce_scatter_states.*.reduce_scatter_input"))
@@ -64,8 +64,9 @@ class Shared:
 
 
 def source_of(model, groups, hooks, unsharded):
-    """hooks: Fsdp2Hooks, which get the memory slots that each of their calls changes; None where none are installed.
-    `unsharded`: the value of a group's `_sharded_state` while it is unsharded, None where groups do not keep that."""
+    """hooks: Fsdp2Hooks, which receive the memory slots that each of their calls changes; None if none are installed.
+    `unsharded`: the value of a group's `_sharded_state` while it is unsharded; None if groups do not have that
+    state."""
     shared = {id(group.comm_ctx): Shared(group.comm_ctx) for group in groups}
     slots = [Slots(group, shared[id(group.comm_ctx)], unsharded) for group in groups]
     for group, of in zip(groups, slots) if hooks is not None else ():
@@ -77,7 +78,7 @@ def source_of(model, groups, hooks, unsharded):
         for group in filter(None, (each() for each in all_groups)):
             for param in group.fsdp_params:
                 add(m.PARAM_SHARD, param._sharded_param_data, getattr(param, "offload_to_cpu", False))
-                # One of these is the module's own at a time; where it is resharded to fewer ranks the last one, which has a slot.
+                # The module's parameter is one of these; after resharding to fewer ranks the last, which has a slot.
                 of_groups.update(id(getattr(param, name, None)) for name in
                                  ("sharded_param", "_unsharded_param", "_sharded_post_forward_param"))
         model = held()

@@ -5,8 +5,8 @@
 | _fsdp_collectives._get_param_all_gather_inputs | a group's shards to the device |
 | _fsdp_collectives._cast_and_view_sharded_grads, after, until foreach_reduce returns | its gradients to the host |
 
-A span is the time of the calls, and has the group's first parameter that is offloaded and the bytes of all that are. On a GPU copies from
-and to pinned memory go on after it: what they took there is not known here.
+A span is the time of the calls; it has the group's first offloaded parameter and the bytes of all of them. On a GPU
+copies from and to pinned memory continue after it; their end is not recorded.
 """
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
@@ -17,12 +17,12 @@ TO_DEVICE, TO_HOST = range(2)
 
 
 class Leaving:
-    span = None  # of gradients on their way to the host
+    span = None  # of gradients being copied to the host
 
 
 def adapters(package):
     return [Adapter("FSDP2, offloading", package + "_fsdp_collectives", install_copies),
-            # foreach_reduce has this name where groups call it.
+            # Groups call foreach_reduce through this module's reference.
             Adapter("FSDP2, end of offloading", package + "_fsdp_param_group", install_end)]
 
 
@@ -37,7 +37,7 @@ def install_end(table):
 
 
 def config_of(groups):
-    """For the expression of model states, which is the host's where every shard is there."""
+    """For the formula of model states: they are in host memory if every shard is."""
     params = [param for group in groups for param in group.fsdp_params]
     if not params or not all(getattr(param, "offload_to_cpu", False) for param in params):
         return {}
@@ -45,7 +45,7 @@ def config_of(groups):
 
 
 def begin(kind, sizes):
-    """`sizes`: [(FSDPParam, bytes)] of what is offloaded."""
+    """`sizes`: [(FSDPParam, bytes)] of offloaded tensors."""
     if not sizes:
         return None
     param = session.params.get(id(sizes[0][0]), NO_ID)
@@ -61,7 +61,7 @@ def arrived(span, *_, **__):
 
 def shards_leave(fsdp_params):
     if session.started:
-        # What was resharded to fewer ranks is on the device.
+        # Shards resharded to fewer ranks are on the device.
         return begin(TO_DEVICE, [(param, param._sharded_param_data.nbytes) for param in fsdp_params
                                  if param.offload_to_cpu and param.sharded_state.name == "SHARDED"])
 

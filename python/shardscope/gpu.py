@@ -1,17 +1,17 @@
-"""Records of the GPU (CUPTI's: kernels, copies, waits) of a run on CUDA, while the detail is `kernels`.
+"""Records of the GPU (by CUPTI: kernels, copies, waits) for runs on CUDA while the detail level is `kernels`.
 
-CUPTI serves one profiler of a process at a time. While torch's own records a device, ours leaves it:
+CUPTI serves one profiler per process. While torch's profiler records a device, ours releases CUPTI:
 
 | symbol | what happens |
 |---|---|
-| torch.autograd.profiler.profile._prepare_trace | CUPTI is left to torch's profiler; records of that time are missing |
-| torch.autograd.profiler.profile.__exit__ | it is taken up again |
+| torch.autograd.profiler.profile._prepare_trace | CUPTI is released to torch's profiler; records of that time are missing |
+| torch.autograd.profiler.profile.__exit__ | CUPTI is acquired again |
 """
 from shardscope import _core, _say
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
-recording = []  # torch's profiles that record the device now
+recording = []  # torch's profiles that currently record the device
 LEFT = "torch.profiler records the GPU: there are no records of kernels of ours meanwhile"
 
 
@@ -31,7 +31,7 @@ def profiler_begins(profile, *_, **__):
 
 
 def suspend():
-    """Where torch's profiler has CUPTI, ours leaves it."""
+    """Releases CUPTI if torch's profiler needs it."""
     if recording and session.gpu_recorded:
         _say.info(LEFT)
         _core.suspend_gpu()

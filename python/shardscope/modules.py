@@ -1,13 +1,13 @@
-"""Spans of modules, for frameworks that have no hooks of their own: DistributedDataParallel, DeepSpeed 0, 1 and 2,
+"""Spans of modules for frameworks without hooks of their own: DistributedDataParallel, DeepSpeed 0, 1 and 2,
 Megatron-Core, Colossal-AI.
 
 | symbol | event |
 |---|---|
 | torch.nn.modules.module.register_module_forward_pre_hook, register_module_forward_hook | module forward, recomputed |
 | Tensor.register_hook of a module's outputs | module backward begins |
-| Tensor.register_hook of its inputs | and ends; where none wants a gradient: when the next module begins |
+| Tensor.register_hook of its inputs | module backward ends; if no input needs a gradient: when the next module begins |
 
-No node is added to the graph, as a module's own backward hooks would: hooks of tensors see a gradient and return nothing.
+Adds no node to the graph, as a module's own backward hooks would: hooks of tensors see a gradient and return nothing.
 """
 import torch
 
@@ -20,18 +20,18 @@ _reported = None  # the module of already_entered(), until the next one is enter
 _open = []  # calls of modules whose backward is open, the outermost first
 
 
-_adapter = _hooks.Adapter("modules", "", None)  # off for good with the first hook that raises
+_adapter = _hooks.Adapter("modules", "", None)  # turned off for good by the first hook that raises
 
 
 def watch(model):
-    """All modules of this model; torch's global hooks are registered with the first one."""
+    """Records all modules of this model; the first call registers torch's global hooks."""
     if not _adapter.on:
         return
     watched.update(id(module) for module in model.modules())
     if not _handles:
         registry = torch.nn.modules.module
         _handles.append(registry.register_module_forward_pre_hook(_guarded(_entering)))
-        # Also for a forward that ends in an exception: checkpointing stops its recomputation early by one.
+        # Also for a forward that ends in an exception: checkpointing ends its recomputation early with one.
         _handles.append(registry.register_module_forward_hook(_guarded(_leaving), always_call=True))
         _hooks.at_turn_off(unwatch)
 
@@ -42,8 +42,8 @@ def entered():
 
 
 def already_entered(module):
-    """Of one that is watched from a hook ahead of its own forward. torch may call ours for it still, or not: not where ours has
-    been called before that hook, nor where it is registered only now."""
+    """Enters a module that is recorded from a hook before its own forward. torch may still call our hook for it, unless
+    ours was called before that hook or is only registered now."""
     global _reported
     _guarded(_entering)(module, ())
     _reported = module
@@ -65,7 +65,7 @@ def _forget_reported():
 
 
 class Call:
-    """Of a module, with those around it (`path`, the outermost first) and its pass (`kind`)."""
+    """A call of a module: the calls around it (`path`, the outermost first) and its pass (`kind`)."""
     __slots__ = ("module", "kind", "path")
 
     def __init__(self, module, kind, outer):
@@ -77,7 +77,7 @@ _forward = []  # calls whose forward is open
 
 
 def _guarded(hook):
-    """A global hook of torch's for watched modules. What is compiled is left alone; the hook never raises."""
+    """One of torch's global hooks, for recorded modules only. Ignores compiled code; the hook never raises."""
     def outer(module, args, result=None):
         if torch.compiler.is_compiling() or id(module) not in watched:
             return
@@ -105,7 +105,7 @@ def _entering(module, args, _):
     if kind == k.PASS_FORWARD:
         _core.gate(k.GATE_PRE_FORWARD, number)
         if len(session.spans) == 0:
-            _forward.clear()  # what an exception left behind
+            _forward.clear()  # left over after an exception
     around = _forward or (_open if kind == k.PASS_RECOMPUTE else ())
     call = Call(number, kind, around[-1].path if around else ())
     _forward.append(call)
@@ -130,7 +130,7 @@ def _leaving(module, _, result):
 
 
 def tensors_of(value):
-    """Of a module's arguments or results: tensors, and those in a tuple, a list or a dict."""
+    """Tensors in a module's arguments or results, also in a tuple, a list or a dict."""
     if isinstance(value, torch.Tensor):
         yield value
         return
@@ -146,7 +146,7 @@ def tensors_of(value):
 
 
 def _begun(call):
-    """The first gradient of a module's outputs is there. Modules around it have begun then, others have ended."""
+    """The first gradient of a module's outputs is ready: the modules around it have begun, others have ended."""
     try:
         if session.phase != k.BACKWARD:
             _open.clear()
@@ -176,6 +176,6 @@ def _ended(call):
 
 
 def _close(count):
-    """All but the outermost `count`."""
+    """Closes all but the outermost `count`."""
     while len(_open) > count:
         session.end_span(_open.pop().module)

@@ -1,15 +1,15 @@
-"""What every framework on torch shares: backward, the optimizer's step, learning rate, gradient norm, data wait.
+"""Hooks common to all frameworks on torch: backward, optimizer step, learning rate, gradient norm, data wait.
 
 | symbol | event |
 |---|---|
 | torch.Tensor.backward, before | loss, phase backward |
 | torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end; parameter groups, at an optimizer's first |
-| torch.nn.utils.clip_grad_norm_, after | gradient norm, where a rank has all of it |
-| DTensor.full_tensor, after | gradient norm, where that norm was spread over ranks: the script's own communication gives the whole |
+| torch.nn.utils.clip_grad_norm_, after | gradient norm, if every rank has the total |
+| DTensor.full_tensor, after | gradient norm, if it was distributed over ranks: the script's own communication gives the total |
 | torch.amp.GradScaler.step, update | loss scale; the end of a step that it skipped |
 | _BaseDataLoaderIter.__next__ | data wait |
 
-DeepSpeed's engine has hooks of its own for backward, step and norm: there these emit nothing (`session.plain`).
+DeepSpeed's engine has its own hooks for backward, step and norm; these emit nothing then (`session.plain`).
 """
 import sys
 import threading
@@ -28,7 +28,7 @@ def adapters():
             Adapter("gradient norm", "torch.nn.utils.clip_grad", install_norm),
             Adapter("gradient norm, spread over ranks", "torch.distributed.tensor._api", install_whole_norm),
             Adapter("loss scale", "torch.amp.grad_scaler", install_scaler),
-            # FSDP1's has an update() of its own.
+            # FSDP1's scaler overrides update().
             Adapter("loss scale, FSDP1", "torch.distributed.fsdp.sharded_grad_scaler", install_sharded_scaler),
             Adapter("data wait", "torch.utils.data.dataloader", install_loader)]
 
@@ -84,8 +84,8 @@ def install_sharded_scaler(table):
 
 
 def scaled_step(scaler, optimizer, *args, **kwargs):
-    """The scale that this step's gradients were computed with. Gradients that are no numbers keep the optimizer from
-    stepping: its hooks are not called then."""
+    """Records the scale of this step's gradients. With gradients that are not finite the scaler does not call the
+    optimizer, so its hooks are not called."""
     if session.plain and session.started and session.in_step and scaler._scale is not None:
         session.end_micro_step()
         session.loss_scale(scaler._scale)
@@ -99,7 +99,7 @@ def scale_updated(scaler, *args, **kwargs):
 
 def install_norm(table):
     table.wrap("clip_grad_norm_", "parameters max_norm", after=clipped)
-    # torch.nn.utils has it under its own name as well, if it has been imported: the same wrapper for both.
+    # torch.nn.utils has its own reference to it, if it has been imported: both get the same wrapper.
     package = sys.modules.get("torch.nn.utils")
     if package is not None and vars(package).get("clip_grad_norm_") is vars(table.module)["clip_grad_norm_"]:
         table.replace(package, "clip_grad_norm_", table.wraps[-1][2])
@@ -110,7 +110,7 @@ def clipped(_, norm, *args, **kwargs):
         return
     if hasattr(norm, "placements"):
         if not all(placement.is_replicate() for placement in norm.placements):
-            Spread.norm, Spread.step = weakref.ref(norm), session.step  # the whole would take a collective of ours
+            Spread.norm, Spread.step = weakref.ref(norm), session.step  # the total would need a collective of ours
             return
         norm = norm.to_local()
     session.end_micro_step()
@@ -118,7 +118,7 @@ def clipped(_, norm, *args, **kwargs):
 
 
 class Spread:
-    """The last gradient norm of which each rank has a part, weakly, until the script asks for the whole one."""
+    """A weak reference to the last distributed gradient norm, until the script computes its total."""
     norm, step = None, 0
 
     @staticmethod
@@ -145,7 +145,7 @@ def install_loader(table):
 
 
 def data_wanted(iterator):
-    # What another thread reads ahead, training does not wait for.
+    # Training does not wait for data that another thread prefetches.
     if not session.started or session.thread not in (None, threading.get_ident()):
         return None
     if not session.in_step and feeds_training(iterator):
@@ -155,31 +155,31 @@ def data_wanted(iterator):
         if not session.plain_backward or torch_is_in_backward():
             return None
         if session.phase == k.BACKWARD:
-            # Between two micro-steps of a step: torch does not say that a backward is over. Another one of this micro-step may follow.
+            # Between two micro-steps of a step: torch does not report the end of a backward. Another one may follow.
             session.end_phase()
             session.waits_for = coming + 1
         if session.waits_for is None:
             return None
-        coming = session.waits_for  # a second loader's, too
+        coming = session.waits_for  # also a second loader's
     events.data_wait_begin(coming, session.step)
     return coming
 
 
 def feeds_training(iterator):
-    """Whether what it gives next is for a step: it is of a data set of the micro-step before, and has more, and the models are in
-    training mode. Of an iterable data set it is not known when it ends; its wait for data lies before the step then, as that of
-    a run's first batch."""
+    """Whether the iterator's next batch is for a step: it reads the data set of the previous micro-step, has more
+    batches, and the models are in training mode. The length of an iterable data set is unknown: its data wait is
+    recorded before the step, like that of a run's first batch."""
     data = id(iterator._dataset)
     if data not in session.trains_on or data in session.other_data or not may_train():
         return False
     try:
         return iterator._num_yielded < len(iterator)
-    except Exception:  # a user's sampler has its own
+    except Exception:  # a user-defined sampler may raise
         return False
 
 
 def may_train():
-    """No evaluation goes on, as far as it can be seen."""
+    """Whether no evaluation is in progress, as far as the hooks can see."""
     import torch
     return torch.is_grad_enabled() and not session.within_phase and not session.evaluating()
 
@@ -197,6 +197,6 @@ def batch_came(waiting, _, iterator):
 
 
 def data_came(waiting):
-    """Also when there are no more: the iterator has raised StopIteration."""
+    """Also called at the end of the data: the iterator has raised StopIteration."""
     if waiting is not None:
         events.data_wait_end(waiting, session.step)

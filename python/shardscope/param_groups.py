@@ -1,11 +1,11 @@
-"""The optimizer's parameter groups for the run's tables: their settings at the start, and which parameters are in which."""
+"""The optimizer's parameter groups in the run's tables: their initial settings, and their parameters."""
 import weakref
 
 from shardscope._session import session
 
 _added = weakref.WeakSet()  # optimizers of PyTorch
-_shards = []  # (FSDP2's parameter, weakly; its number): the optimizer holds its shard
-_grouped = set()  # parameters that are in a group: of two optimizers the first one counts
+_shards = []  # (weak reference to FSDP2's parameter, its number): the optimizer holds its shard
+_grouped = set()  # parameters that are in a group: with two optimizers the first one counts
 
 
 def forget():
@@ -15,7 +15,7 @@ def forget():
 
 
 def add(run, groups):
-    """`groups`: [(settings, parameters), ...] in the optimizer's order. One group of everything needs no row."""
+    """`groups`: [(settings, parameters), ...] in the optimizer's order. A single group of everything is not added."""
     if len(groups) < 2:
         return False
     for index, (settings, params) in enumerate(groups):
@@ -29,7 +29,7 @@ def add(run, groups):
 
 
 def shard_of(param, number):
-    """One of FSDP2's, which is described by itself and not by the tensor that it makes of it."""
+    """Registers a parameter of FSDP2, whose number belongs to the FSDPParam and not to the shard in the optimizer."""
     _shards.append((weakref.ref(param), number))
 
 
@@ -40,12 +40,12 @@ def numbers_of(params):
 
 
 def value(setting):
-    """0 for what an optimizer does not have."""
+    """The setting as a number; 0 if the optimizer does not have it."""
     return 0.0 if setting is None else float(setting)
 
 
 def add_of(optimizer):
-    """PyTorch's own, at its first step: its model is described by then."""
+    """Adds the groups of a PyTorch optimizer at its first step: its model is described by then."""
     if optimizer in _added:
         return
     _added.add(optimizer)
@@ -55,7 +55,7 @@ def add_of(optimizer):
 
 
 def of_deepspeed(optimizer, stage):
-    """[(settings, the model's parameters)]. ZeRO puts flat fp32 parameters into the optimizer's groups in their place."""
+    """[(settings, the model's parameters)]. ZeRO replaces them in the optimizer's groups by flat fp32 parameters."""
     if stage == 3:
         return [(group, group["params"]) for group in getattr(optimizer, "trainable_param_groups", ())]
     inner = getattr(optimizer, "optimizer", optimizer)

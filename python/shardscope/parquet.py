@@ -1,23 +1,23 @@
-"""Tables of a recording as Parquet files in folders named by day and rank, for engines that read them with many machines.
+"""Exports tables of a recording as Parquet files in folders by day and rank, for distributed query engines.
 
     run.to_parquet("run-parquet")                        # every table
     run.spans(kind="collective").to_parquet("collectives")
 
-What is in memory is a batch of rows: a recording of weeks is written in as much as one of minutes."""
+Rows are written in batches: memory use does not grow with the recording, except for steps."""
 import datetime
 import pathlib
 
 DAY_NS = 86_400 * 10**9
 EPOCH = datetime.date(1970, 1, 1)
-# Of Spark and others: the folder is whole. Names that begin so are no data to them.
+# For Spark and others: the folder is complete. They ignore files with such names as data.
 DONE = "_SUCCESS"
 BY_RANK = ("spans", "events", "memory")
 BY_DAY = ("steps",)
 
 
 def days_of(begin_unix_ns, first_ns, last_ns):
-    """(name, begin, end) of the days from the one of first_ns to that of last_ns, in the run's time; dates of UTC where it is known when
-    the run began, else days since its first event."""
+    """(name, begin, end) of the days from first_ns to last_ns, in the run's time. Names are UTC dates if the run's
+    begin is known, else days since its first event."""
     shift = begin_unix_ns or 0
     day = (first_ns + shift) // DAY_NS
     while day * DAY_NS - shift <= last_ns:
@@ -44,7 +44,8 @@ def arrow():
 
 
 def write_part(table, folder, but=()):
-    """One file with the table's rows, without the columns that its folders say. Returns how many rows; 0: there is no file."""
+    """Writes the table's rows to one file, without the columns `but`, which the folder names contain. Returns the
+    number of rows; 0: no file was written."""
     pyarrow = arrow()
     reader = pyarrow.RecordBatchReader.from_stream(table)
     schema = pyarrow.schema([field for field in reader.schema if field.name not in but])
@@ -65,7 +66,7 @@ def write_part(table, folder, but=()):
 
 
 def write(table, path):
-    """A table below `path`: spans, events and memory as day=.../rank=..., steps as day=..., others as one file."""
+    """Writes a table below `path`: spans, events and memory to day=.../rank=..., steps to day=..., others to one file."""
     folder = new_folder(path)
     rows = parts(table, folder)
     (folder / DONE).touch()
@@ -73,7 +74,8 @@ def write(table, path):
 
 
 def write_days(table, folder):
-    """As write_part(), by the day in which a row begins. The table is in memory as a whole, as the reader has that of steps anyway."""
+    """Like write_part(), split by the day in which a row begins. Holds the whole table in memory, as the reader of
+    steps does."""
     pyarrow = arrow()
     import pyarrow.compute
     whole = pyarrow.table(table)
@@ -113,13 +115,13 @@ def parts(table, folder):
 
 
 def begin_of(recording):
-    """Unix time of the run's first event in nanoseconds; None: the recording does not have it, as that of a simulation."""
+    """Unix time of the run's first event in nanoseconds; None if it is not recorded, as in a simulation."""
     import json
     return json.loads(recording.json("info"))["begin_unix_ns"]
 
 
 def write_run(run, path):
-    """Every table of a recording, each in a folder of its name, and `run` with one row. Returns {table: rows}."""
+    """Writes every table of a recording to a folder of its name, and `run` with one row. Returns {table: rows}."""
     from shardscope.recording import TABLES
     pyarrow = arrow()
     folder = new_folder(path)

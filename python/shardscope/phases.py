@@ -1,4 +1,4 @@
-"""What is no step of training: text that is generated to train on, evaluations, checkpoints.
+"""Phases outside of training steps: generation of training text, evaluations, checkpoints.
 
 | symbol | phase |
 |---|---|
@@ -6,8 +6,8 @@
 | transformers.trainer.Trainer.evaluation_loop | evaluation |
 | deepspeed.runtime.engine.DeepSpeedEngine.save_checkpoint, load_checkpoint | checkpoint save, load |
 
-One within another (an evaluation generates, too) is a part of the outer one. Within a forward or a backward there is none: those are
-the phases then.
+A phase within another (an evaluation that generates) is part of the outer one. Inside a forward or a backward none is
+recorded: those are the phases then.
 """
 from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
@@ -20,7 +20,7 @@ class State:
     within = False
 
     def reset(self):
-        """Of one that has begun before detach() no end is seen."""
+        """After detach() the end of an open phase is not seen."""
         self.within = session.within_phase = False
 
 
@@ -47,8 +47,8 @@ def around(table, symbol, parameters, phase):
 
 
 def begin(phase):
-    """(phase, step) where one begins. The step: the one that goes on, or that it prepares, or, of what looks at its weights, the last
-    one that was made."""
+    """Begins a phase and returns (phase, step): the open step, or the next one for phases that prepare it, or the last
+    completed one for phases that only read its weights."""
     import torch
     if not session.started or state.within:
         return None
@@ -59,7 +59,7 @@ def begin(phase):
     state.within = True
     session.within_phase = True
     if phase == k.GENERATION:
-        # What prompts come from: between it and the micro-step something is generated, now and then.
+        # The source of prompts: text may be generated between it and the micro-step.
         session.other_data |= session.came
     session.came = set()
     coming = session.step_trains or phase in (k.GENERATION, k.CHECKPOINT_LOAD) or session.step == 0

@@ -1,30 +1,30 @@
-"""Recordings in a program or a notebook: shardscope.open(path).
+"""Reads recordings in a program or a notebook: shardscope.open(path).
 
     run = shardscope.open("run.zscope")
     run.summary()["step_ms"]["median"]
     run.spans(kind="fetch_wait", rank=0, step=[3, 4]).to_pandas()
     pyarrow.table(run.spans())         # and polars.DataFrame(...), duckdb: by the Arrow PyCapsule interface
 
-Needs nothing but this package: numpy, pandas and pyarrow are used where they are asked for. A table is read when it is
-looked at, in batches of rows, so that one of a large recording never is in memory as a whole unless you keep it.
+Needs nothing but this package: numpy, pandas and pyarrow are imported only by the methods that return their types.
+Tables are read lazily in batches of rows, so a large table is never in memory as a whole unless you keep it.
 """
 import json
 import os
 import warnings
 
 from shardscope import _command, _reader
-from shardscope._command import CommandError  # noqa: F401: what callers catch
+from shardscope._command import CommandError  # for callers to catch
 
 BATCH_ROWS = 1 << 16
 STRUCT = {"l": ("q", "int64"), "g": ("d", "float64"), "I": ("I", "uint32"), "i": ("i", "int32")}
 
 
 class RecordingError(ValueError):
-    """A file that is no recording or cannot be read: what, value, what to do."""
+    """The file is not a recording or cannot be read; the message has the reason and what to do."""
 
 
 def as_list(value, what):
-    """One or several of a filter, as a list."""
+    """A filter's value or values as a list."""
     if value is None:
         return []
     values = [value] if isinstance(value, (str, int)) or not hasattr(value, "__iter__") else list(value)
@@ -39,15 +39,15 @@ def as_list(value, what):
 
 
 class Table:
-    """Rows of a recording. Each use reads them anew; filter() restricts which."""
+    """Rows of a table of a recording. Each use reads them from the file; filter() restricts them."""
 
     def __init__(self, recording, name, **chosen):
         self._recording, self.name, self._chosen = recording, name, chosen
-        self._open()  # says now what a filter has wrong
+        self._open()  # validates the filter
 
     def filter(self, kind=None, rank=None, step=None, begin_ns=None, end_ns=None):
-        """The rows of these kinds, ranks and steps (each one or several) that begin in [begin_ns, end_ns). Of what has been
-        chosen before only what is named here is chosen anew."""
+        """The rows of these kinds, ranks and steps (each one value or several) that begin in [begin_ns, end_ns), in
+        nanoseconds of the run's time. Filters that are not given stay as they were."""
         given = {"kind": kind, "rank": rank, "step": step, "begin_ns": begin_ns, "end_ns": end_ns}
         return Table(self._recording, self.name, **{**self._chosen, **{k: v for k, v in given.items() if v is not None}})
 
@@ -59,7 +59,7 @@ class Table:
             batch_rows=BATCH_ROWS)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        """The Arrow PyCapsule interface: a stream of record batches. A requested schema is not cast to."""
+        """The Arrow PyCapsule interface: a stream of record batches. `requested_schema` is ignored."""
         return self._open().capsule()
 
     def __arrow_c_schema__(self):
@@ -70,7 +70,7 @@ class Table:
         return [name for name, _, _ in self._open().schema()]
 
     def batches(self):
-        """Batches of columns, {name: Values}, some ten thousand rows each."""
+        """Iterates over batches of columns, {name: Values}, of up to BATCH_ROWS rows."""
         stream = self._open()
         schema = stream.schema()
         while (batch := stream.next()) is not None:
@@ -78,14 +78,14 @@ class Table:
             yield {name: Values(rows, form, *column) for (name, form, _), column in zip(schema, columns)}
 
     def rows(self):
-        """Rows as dictionaries, one after the other; None where there is no value."""
+        """Iterates over rows as dictionaries; missing values are None."""
         for batch in self.batches():
             lists = [values.to_list() for values in batch.values()]
             for row in zip(*lists):
                 yield dict(zip(batch, row))
 
     def to_numpy(self):
-        """{name: array}. A column that lacks values is a masked array; texts are arrays of objects."""
+        """{name: array}. A column with missing values is a masked array; texts are arrays of objects."""
         import numpy
         parts = [{name: values.to_numpy() for name, values in batch.items()} for batch in self.batches()]
         if not parts:
@@ -95,8 +95,8 @@ class Table:
                 for name in parts[0]}
 
     def to_pandas(self):
-        """A DataFrame. Integers that lack values are pandas' nullable ones, so that no number is rounded; streams and kinds
-        are categories."""
+        """A DataFrame. Integers with missing values are pandas' nullable types, so that no number is rounded; streams
+        and kinds are categories."""
         import pandas
         parts = [{name: values.to_pandas() for name, values in batch.items()} for batch in self.batches()]
         if not parts:
@@ -105,13 +105,13 @@ class Table:
         return frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
 
     def to_arrow(self):
-        """A pyarrow.Table."""
+        """The rows as a pyarrow.Table."""
         import pyarrow
         return pyarrow.table(self)
 
     def to_parquet(self, folder):
-        """Writes the rows below a new folder as Parquet, with pyarrow: spans, events and memory by day and rank (Hive's names,
-        day=2026-11-26/rank=3), steps by day, batch by batch. Returns how many rows."""
+        """Writes the rows below a new folder as Parquet, with pyarrow, batch by batch: spans, events and memory by day
+        and rank (Hive's names, day=2026-11-26/rank=3), steps by day. Returns the number of rows."""
         from shardscope import parquet
         return parquet.write(self, folder)
 
@@ -121,14 +121,14 @@ class Table:
 
 
 class Values:
-    """A column of a batch. `data` is memory of the batch, by the buffer protocol; nothing is copied until a method copies."""
+    """A column of a batch. `data` is the batch's memory, by the buffer protocol; only methods copy values."""
 
     def __init__(self, rows, form, data, offsets, validity, words):
         self.rows, self.form, self.data, self.offsets, self.validity = rows, form, data, offsets, validity
         self.words = None if words is None else texts(*words)
 
     def bits(self, of):
-        """A bit for each row, as booleans."""
+        """A bitmap as a list of booleans, one per row."""
         held = memoryview(of)
         return [bool(held[row >> 3] >> (row & 7) & 1) for row in range(self.rows)]
 
@@ -146,7 +146,7 @@ class Values:
         return values
 
     def mask(self):
-        """True where there is no value; None: there is one everywhere."""
+        """True where the value is missing; None if no value is."""
         import numpy
         return None if self.validity is None else ~self.unpacked(self.validity).astype(numpy.bool_)
 
@@ -155,7 +155,7 @@ class Values:
         return numpy.unpackbits(numpy.frombuffer(of, numpy.uint8), count=self.rows, bitorder="little")
 
     def plain(self):
-        """Numbers and booleans as an array, whatever stands where there is none."""
+        """Numbers and booleans as an array; missing values have arbitrary contents."""
         import numpy
         if self.form == "b":
             return self.unpacked(self.data).astype(numpy.bool_)
@@ -192,15 +192,15 @@ def texts(characters, offsets):
 
 
 def path_of(run):
-    """Of an opened recording its file; of a path that path."""
+    """Absolute path of an opened recording, or of a path."""
     return run._path if isinstance(run, Run) else os.path.abspath(run)
 
 
 class Run:
-    """An opened recording. Closing it is not needed; `with` does."""
+    """An opened recording. It need not be closed; also a context manager."""
 
     def __init__(self, path, check=True):
-        self._path = os.path.abspath(path)  # the command is asked about it, whatever folder is the current one by then
+        self._path = os.path.abspath(path)  # absolute: the command runs later, when the current folder may differ
         self._recording = _reader.Recording(str(path), check)
         if not self._recording.is_open:
             raise RecordingError(self._recording.failed)
@@ -210,63 +210,65 @@ class Run:
     # ---- what the figures are -------------------------------------------------------------------------
 
     def summary(self):
-        """What `shardscope summary --json` prints, from the same code, as a dictionary."""
+        """The figures of `shardscope summary --json`, computed by the same code, as a dictionary."""
         return json.loads(self._recording.json("summary"))
 
     def findings(self, gains=False, plays=40):
-        """What stands out, with evidence and what to do: as `shardscope findings --json --plays 0`. With `gains` the command
-        plays what they would change first (`plays` changes at most, none new after 30 s), and each has its predicted gain: gain_ms of a
-        step, gain_bytes of the device's peak, None where none is known, which gain_basis explains."""
+        """Findings with evidence and advice, as `shardscope findings --json --plays 0`. With `gains` the command first
+        simulates the changes that they advise (at most `plays`; none is started after 30 s), and each has its predicted
+        gain: gain_ms per step, gain_bytes of the device's peak, None if it is unknown, which gain_basis explains."""
         if gains:
             return _command.ask("findings", self._path, "--plays", int(plays))
         return json.loads(self._recording.json("findings"))
 
     def why(self):
-        """Why the run hangs at its end, as `shardscope why --json`: who waits in which collective for whom."""
+        """Why the run hangs at its end, as `shardscope why --json`: which rank waits in which collective for which."""
         return _command.ask("why", self._path)
 
     def compare(self, *others, by=None):
-        """This run (A) and another (B), as `shardscope compare --json`: medians, spread, changed keys, verdict. `by`: rank, module, kernel,
-        collective, parameter or memory adds a table, whose rows pandas.DataFrame takes: run.compare(b, by="rank")["by"]["rows"].
-        With several others, each against this one. Others are paths or opened recordings."""
+        """Compares this run (A) with another (B), as `shardscope compare --json`: medians, spread, changed keys,
+        verdict. `by`: rank, module, kernel, collective, parameter or memory adds a table, whose rows pandas.DataFrame
+        accepts: run.compare(b, by="rank")["by"]["rows"]. With several others, compares each with this run. Others are
+        paths or opened recordings."""
         return _command.ask("compare", self._path, *map(path_of, others), *(("--by", by) if by else ()))
 
     def check(self, baseline, fail_over=None):
-        """This run against a baseline, as `shardscope check --json`: a list of {metric, outcome, ...}, outcome "within", "beyond",
-        "undecided" where the limit lies inside the interval, "unknown" where there is no change to judge. `fail_over`: limits, {"step_ms": "5%"}."""
+        """Compares this run with a baseline, as `shardscope check --json`: a list of {metric, outcome, ...}, outcome
+        "within", "beyond", "undecided" if the limit is inside the interval, "unknown" if there is no change to judge.
+        `fail_over`: limits, {"step_ms": "5%"}."""
         limits = ",".join(f"{metric}={limit}" for metric, limit in (fail_over or {}).items())
         return _command.ask("check", self._path, "--baseline", path_of(baseline), *(("--fail-over", limits) if limits else ()),
                             codes=(0, 1, 3))  # within, beyond, too little to tell: each is an answer
 
     @property
     def info(self):
-        """Path, version, events, whether it is complete, when it began (begin_unix_ns; None: that is not recorded)."""
+        """Path, version, number of events, completeness, begin of the run (begin_unix_ns; None: not recorded)."""
         return json.loads(self._recording.json("info"))
 
     @property
     def problems(self):
-        """What is missing or damaged, in words; of a recording opened with check=False, what has been found so far."""
+        """What is missing or damaged, as texts; if opened with check=False, only problems found so far."""
         return self.info["problems"]
 
     # ---- tables ---------------------------------------------------------------------------------------
 
     def spans(self, kind=None, rank=None, step=None, begin_ns=None, end_ns=None):
-        """Everything that has a begin and an end, by rank, stream and begin. With one kind, the columns at the end are its
-        fields (docs/events.md); else they are the raw slots code, a, b, c, v0, v1."""
+        """Everything with a begin and an end, ordered by rank, stream and begin. With a single kind the last columns
+        are its fields (docs/events.md); otherwise they are the raw slots code, a, b, c, v0, v1."""
         return Table(self._recording, "spans").filter(kind, rank, step, begin_ns, end_ns)
 
     def events(self, kind=None, rank=None, step=None, begin_ns=None, end_ns=None):
-        """What happens at one time: status changes, decisions, buckets, losses, ... Columns as those of spans()."""
+        """Instants: status changes, decisions, buckets, losses, ... Columns as in spans()."""
         return Table(self._recording, "events").filter(kind, rank, step, begin_ns, end_ns)
 
     @property
     def memory(self):
-        """Every allocation and release, with its pool and category."""
+        """Every allocation and free, with its pool and category."""
         return Table(self._recording, "memory")
 
     def to_parquet(self, folder):
-        """Writes every table below a new folder as Parquet, for DuckDB, Spark and others; see Table.to_parquet. Returns
-        {table: rows}."""
+        """Writes every table below a new folder as Parquet, for DuckDB, Spark and others; see Table.to_parquet().
+        Returns {table: rows}."""
         from shardscope import parquet
         return parquet.write_run(self, folder)
 
@@ -281,7 +283,7 @@ class Run:
     # ---- the end --------------------------------------------------------------------------------------
 
     def close(self):
-        """Tables that are being read go on."""
+        """Tables that are being read remain valid."""
         self._recording.close()
 
     def __enter__(self):

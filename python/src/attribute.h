@@ -1,4 +1,4 @@
-// Attributes of Python objects by names that are made once.
+// Attributes of Python objects, by names that are interned once.
 #pragma once
 
 #include <Python.h>
@@ -8,14 +8,14 @@ namespace shardscope::python {
 
 namespace nb = nanobind;
 
-/// The dictionary of an instance's own attributes.
+/// The instance dictionary of an object.
 inline nb::object own_attributes(nb::handle object) {
   nb::object own = nb::steal(PyObject_GenericGetDict(object.ptr(), nullptr));
   if (!own.is_valid()) throw nb::python_error();
   return own;
 }
 
-/// One attribute. All may raise what Python raises, as nb::python_error.
+/// One attribute. All functions may throw Python's exception as nb::python_error.
 class Attribute {
  public:
   explicit Attribute(const char* name) : name_(nb::steal(PyUnicode_InternFromString(name))) {}
@@ -29,7 +29,7 @@ class Attribute {
   [[nodiscard]] T as(nb::handle object) const {
     return nb::cast<T>(of(object));
   }
-  /// None where there is none.
+  /// None if it does not exist.
   [[nodiscard]] nb::object or_none(nb::handle object) const {
     nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name_.ptr()));
     if (value.is_valid()) return value;
@@ -37,7 +37,7 @@ class Attribute {
     PyErr_Clear();
     return nb::none();
   }
-  /// Of a dictionary by the same name; None where there is none.
+  /// The entry of the same name in a dictionary; None if it does not exist.
   [[nodiscard]] nb::object in(nb::handle dict) const {
     PyObject* value = PyDict_GetItemWithError(dict.ptr(), name_.ptr());
     if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -51,7 +51,7 @@ class Attribute {
   void set(nb::handle object, nb::handle value) const {
     if (PyObject_SetAttr(object.ptr(), name_.ptr(), value.ptr()) < 0) throw nb::python_error();
   }
-  /// Of a method without arguments; no bound method is made on the way.
+  /// Calls a method without arguments, without making a bound method.
   [[nodiscard]] nb::object call(nb::handle object) const {
     PyObject* const arguments[] = {object.ptr()};
     nb::object value = nb::steal(PyObject_VectorcallMethod(name_.ptr(), arguments, 1, nullptr));

@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// What DeepSpeed's stage 3 does with each gradient as it comes (zero3_gradients.py). Both
+/// Hooks of DeepSpeed's stage 3 for each gradient that becomes ready (zero3_gradients.py). Both arguments
 /// must outlive this.
 class GradientHooks {
  public:
@@ -29,7 +29,7 @@ class GradientHooks {
     const std::uint32_t number = session_.params.of(param);
     if (number == SHARDSCOPE_NO_ID || !session_.started) return;
     const nb::object all = ipg_buckets_.of(optimizer);
-    // DeepSpeed's own function is asked only where there is a choice.
+    // DeepSpeed's own function is only called if there are several.
     PyObject *dtype = nullptr, *bucket = nullptr;
     Py_ssize_t at = 0;
     nb::object chosen_dtype, chosen_bucket;
@@ -45,7 +45,7 @@ class GradientHooks {
                  elements_.as<std::int64_t>(chosen_bucket), 0);
   }
 
-  /// Ahead of __reduce_and_partition_ipg_grads(), which does nothing for an empty bucket.
+  /// Before __reduce_and_partition_ipg_grads(), which does nothing for an empty bucket.
   void flush(nb::handle optimizer, nb::handle dtype) {
     const nb::object bucket = ipg_buckets_.of(optimizer)[dtype];
     const nb::object params = params_.of(bucket);
@@ -65,7 +65,7 @@ class GradientHooks {
   void flushed() { session_.purpose_served(); }
 
  private:
-  /// Whether the gradient that has come is reduced among other ranks than those in the bucket (expert
+  /// Whether the gradient is reduced among other ranks than those in the bucket (expert
   /// parameters).
   [[nodiscard]] bool group_changes(nb::handle optimizer, nb::handle bucket) const {
     if (buckets_.coming.is_none()) return false;

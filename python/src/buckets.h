@@ -1,5 +1,5 @@
-// `_core.Buckets`: buckets of gradients, opened with their first gradient, flushed for a reason, numbered as
-// they open.
+// `_core.Buckets`: buckets of gradients, opened with their first gradient, flushed for a reason, numbered in
+// order of opening.
 #pragma once
 
 #include <Python.h>
@@ -16,8 +16,8 @@
 
 namespace shardscope::python {
 
-/// Of one framework. A key says which of the buckets that are open at once: the type of their elements, most
-/// often.
+/// The buckets of one framework. A key distinguishes buckets that are open at the same time, usually by the
+/// type of their elements.
 class Buckets {
  public:
   /// `session` must outlive this.
@@ -36,7 +36,7 @@ class Buckets {
     coming = nb::none();
   }
 
-  /// The open bucket of this key; a new one where there is none.
+  /// Id of the open bucket of this key; opens one if there is none.
   std::uint32_t of(nb::handle key, std::uint32_t buffer) {
     PyObject* found = PyDict_GetItemWithError(open_.ptr(), key.ptr());
     if (found != nullptr) return nb::cast<std::uint32_t>(nb::handle(found));
@@ -47,13 +47,13 @@ class Buckets {
     return number;
   }
 
-  /// The gradient of `param` is in it; `bucket_elems`: what it holds now.
+  /// Adds the gradient of `param`; `bucket_elems`: size of the bucket afterwards.
   void add(nb::handle key, std::uint32_t param, std::int64_t elems, std::int64_t bucket_elems,
            std::uint32_t buffer) {
     shardscope_bucket_add(of(key, buffer), param, elems, bucket_elems);
   }
 
-  /// One of parameters that fill it, all at once, and whose reduction is issued next. `parts`: Parts.
+  /// A bucket filled by all its parameters at once, whose reduction is issued next. `parts`: Parts.
   void whole(nb::object parts, std::uint8_t reason) {
     const auto& all = nb::cast<const Parts&>(parts);
     const std::uint32_t number = session_.buckets++;
@@ -64,8 +64,8 @@ class Buckets {
     session_.purpose = Purpose{SHARDSCOPE_LANE_REDUCE, number, std::move(parts)};
   }
 
-  /// Gate, reason, and what the reduction that follows is for. `reason`: none where the framework's own is
-  /// that of its size or of the end of a backward.
+  /// Passes the gate, emits the flush and sets the purpose of the following reduction. `reason`: none if it
+  /// follows from the size or from the end of a backward.
   std::uint32_t flush(nb::handle key, nb::handle parts, std::int64_t elems, bool too_large,
                       std::optional<std::uint8_t> reason) {
     const std::uint32_t number = of(key, 0);

@@ -11,10 +11,10 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// Torch makes a Python thread state for each call of a callback, and one more to free the callback, where
-/// the thread has none: gloo's threads do not, and both take longer than all that is done here. What is
-/// ensured is not released, so the thread keeps the state that it has now, and the interpreter has it (a few
-/// hundred bytes for each thread that ends collectives) until it ends itself. Under the GIL.
+/// Torch makes a Python thread state for each call of a callback, and one more to free the callback, if the
+/// thread has none: gloo's threads do not, and both take longer than everything done here. The state made
+/// here is not released, so the thread keeps it, and the interpreter does too (a few hundred bytes for each
+/// thread that completes collectives), until it exits. Requires the GIL.
 void keep_thread_state() {
   thread_local const bool kept = [] {
     const bool has_one = PyGILState_GetThisThreadState() != nullptr;
@@ -28,14 +28,14 @@ void keep_thread_state() {
 
 void Lane::close() {
   while (!closed_ && !waiting_.empty()) {
-    // Held here: to ask for the value lets go of the GIL, and the callback may end it meanwhile.
+    // A reference: reading the value releases the GIL, and the callback may end the collective meanwhile.
     const std::shared_ptr<Collective> front = waiting_.front();
     const nb::object future = front->future;
     if (!future.is_valid() || !is_done(future)) break;
     const bool by_error = failed(future, "value");
     if (front->ended) continue;
     front->code |= SHARDSCOPE_END_IS_BOUND;
-    // Those behind it that have ended begin and end now, too.
+    // Completed ones behind it begin and end now, too.
     for (const std::shared_ptr<Collective>& each : waiting_) {
       if (each->ended) each->code |= SHARDSCOPE_END_IS_BOUND;
     }
@@ -43,8 +43,8 @@ void Lane::close() {
   }
   closed_ = true;
   const std::deque<std::shared_ptr<Collective>> dropped = std::exchange(waiting_, {});
-  // Their callbacks come, or do not, and find them in no lane: a future that holds its own callback would
-  // live on.
+  // Their callbacks may still be called and find them in no lane: a future that holds its own callback would
+  // never be freed.
   for (const std::shared_ptr<Collective>& each : dropped) each->future.reset();
 }
 
@@ -53,7 +53,7 @@ bool failed(nb::handle complete, const char* method) {
     (void)complete.attr(method)();
     return false;
   } catch (nb::python_error& error) {
-    // What has no such method does not say.
+    // A Work without this method has no exception to report.
     return !error.matches(PyExc_AttributeError);
   }
 }

@@ -16,24 +16,24 @@ struct Collective {
   std::uint8_t op;
   std::uint32_t sequence, owner, code;
   std::int64_t elems, bytes;
-  /// Of its Work, until it has ended: it keeps what the operation has written alive. Null: there is none.
+  /// The Work's future, until it is complete: it keeps the operation's output alive. Null: there is none.
   nanobind::object future{};
   bool ended = false, failed = false;
 };
 
-/// Whether asking for the outcome of something complete raises: `method` of a future ("value") or of a Work
-/// on host memory ("wait", which then waits for nothing). What is raised is the training's to see, where it
+/// Whether reading the result of a completed object raises: `method` of a future ("value") or of a Work on
+/// host memory ("wait", which returns at once). The exception is left to the training, which sees it when it
 /// waits.
 [[nodiscard]] bool failed(nanobind::handle complete, const char* method);
-/// Whether a Work that is complete has an exception. Waits for nothing; not every Work has one where it
-/// failed.
+/// Whether a completed Work has an exception. Does not wait; not every failed Work has
+/// one.
 [[nodiscard]] bool has_exception(nanobind::handle work);
-/// Whether a future says that it is complete. Waits for nothing; one that raises does not say so.
+/// Whether a future reports that it is complete. Does not wait; false if the call raises.
 [[nodiscard]] bool is_done(nanobind::handle future);
 
-/// Collectives of one lane in the order in which they were issued. What is issued while another runs begins
-/// when that has ended, as on a stream. Used under the GIL, by the thread that issues and by those that
-/// complete.
+/// Collectives of one lane in order of issue. A collective issued while another runs begins when that has
+/// ended, as on a stream. Requires the GIL; used by the issuing thread and by those that complete
+/// collectives.
 class Lane {
  public:
   explicit Lane(std::uint8_t lane) : lane_(lane) {}
@@ -45,7 +45,7 @@ class Lane {
     if (waiting_.size() == 1) begin();
   }
   void ended(Collective& which, bool failed) {
-    // Freed last: what it frees may run Python.
+    // Freed last: freeing it may run Python code.
     const nanobind::object future = std::exchange(which.future, nanobind::object());
     if (closed_ || which.ended) return;
     which.ended = true;
@@ -59,9 +59,9 @@ class Lane {
       if (!waiting_.empty()) begin();
     }
   }
-  /// The run is over. What is complete ends there, though its future's callback has not run: it needs the
-  /// GIL, which the thread that closes may have held since the training's own wait returned. So that end is a
-  /// bound. What has not ended stays open there, and is of no other run.
+  /// The run has ended. Completed collectives end there, even if the future's callback has not run: it needs
+  /// the GIL, which the closing thread may have held since the training's own wait returned. Such an end is
+  /// an upper bound. Unfinished ones stay open and belong to no later run.
   void close();
 
  private:
@@ -76,14 +76,14 @@ class Lane {
 };
 
 /// Called when its collective has ended, with its future, as futures call their callbacks, or with whether it
-/// failed. In C++ because a thread of the communication library calls it, and the training's thread waits for
-/// the GIL meanwhile.
+/// failed. In C++ because a thread of the communication library calls it while the training thread waits for
+/// the GIL.
 struct CollectiveEnded {
   std::shared_ptr<Lane> lane;
   std::shared_ptr<Collective> which;
 };
 
-/// A lane that hooks of several process groups share.
+/// A lane shared by the hooks of several process groups.
 struct CollectiveLane {
   std::shared_ptr<Lane> lane;
 

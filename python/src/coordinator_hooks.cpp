@@ -32,7 +32,7 @@ Attribute own(const char* name) {
   return Attribute(("_PartitionedParameterCoordinator__" + std::string(name)).c_str());
 }
 
-/// Parameters of one module as DeepSpeed iterates over them, with their numbers in the run.
+/// Parameters of one module in DeepSpeed's order of iteration, with their numbers in the run.
 struct ModuleParams {
   nb::object gone;  ///< weak reference that takes this entry away with its module
   std::tuple<std::size_t, std::size_t, std::uint32_t> version;
@@ -44,19 +44,19 @@ struct ModuleParams {
   }
 };
 
-/// Fetches, gathers and releases of stage 3 (zero3_coordinator.py): what is fetched and prefetched at each
-/// module, why no more, and why parameters stay. In C++ because every module of every pass comes here.
+/// Fetches, gathers and releases of stage 3 (zero3_coordinator.py): the parameters fetched and prefetched at
+/// each module, why prefetching stopped, and why parameters stay. In C++ because it runs for every module.
 class CoordinatorHooks {
  public:
-  /// `iterate`(module) -> [parameter]: DeepSpeed's own iteration. `complete`: what the coordinator's trace
-  /// mode is where its trace is complete; None: only its method says that. `statuses` must outlive this.
+  /// `iterate`(module) -> [parameter]: DeepSpeed's own iteration. `complete`: value of the coordinator's
+  /// trace mode if the trace is complete; None: its method must be called. `statuses` must outlive this.
   CoordinatorHooks(SessionState& session, ParamStatuses& statuses, nb::object iterate, nb::object complete)
       : session_(session),
         statuses_(statuses),
         iterate_(std::move(iterate)),
         complete_(std::move(complete)) {}
 
-  /// Ahead of _fetch_sub_module_impl(): the place in the trace, for fetch_ended().
+  /// Before _fetch_sub_module_impl(): the position in the trace, for fetch_ended().
   nb::object fetch_begins(nb::handle coordinator, nb::handle module) {
     statuses_.module = session_.modules.of(module);
     fetching_ = nb::borrow(module);
@@ -73,7 +73,7 @@ class CoordinatorHooks {
                               nb::cast<std::uint32_t>(step_id), prefetched_elems_, available);
   }
 
-  /// Ahead of __all_gather_params_(): (cause, gather) as they were, for gather_issued().
+  /// Before __all_gather_params_(): the previous (cause, gather), for gather_issued().
   nb::object gather_begins(nb::handle params) {
     const nb::object before = nb::make_tuple(statuses_.cause_in, statuses_.gather);
     if (!session_.started) return before;
@@ -109,21 +109,21 @@ class CoordinatorHooks {
     statuses_.gather = nb::cast<std::uint32_t>(before[1]);
   }
 
-  /// Why parameters of the module stay, in the order of the coordinator's own checks.
+  /// Emits why parameters of the module stay, in the order of the coordinator's own checks.
   void kept(nb::handle coordinator, nb::handle module, std::uint32_t number) {
     const ModuleParams& of_module = params_of(module);
-    std::optional<bool> complete;  // of the trace: asked where it matters
+    std::optional<bool> complete;  // of the trace; read only if needed
     for (const auto& [param, param_number] : of_module.all) {
       if (param_number == SHARDSCOPE_NO_ID) continue;
       const std::uint8_t status = statuses_.follows() ? statuses_.status_of(param_number) : status_of(param);
-      if (status == SHARDSCOPE_NOT_AVAILABLE) continue;  // most of them: not even looked at
+      if (status == SHARDSCOPE_NOT_AVAILABLE) continue;  // most of them: not checked further
       shardscope_release_kept(why_kept(coordinator, param, status, complete), number, param_number,
                               session_.elems(param_number));
     }
   }
 
  private:
-  /// The coordinator's reason not to prefetch (more), from the state that its loop left behind.
+  /// The coordinator's reason to stop prefetching, from the state that its loop left behind.
   std::uint8_t why_no_more(nb::handle coordinator, std::int64_t available) {
     const auto bucket = bucket_.as<std::int64_t>(coordinator);
     if (bucket == 0) return SHARDSCOPE_PREFETCH_DISABLED;
@@ -131,7 +131,7 @@ class CoordinatorHooks {
     const nb::object queue = queue_.of(coordinator);
     if (nb::len(queue) == 0) return SHARDSCOPE_PREFETCH_END_OF_TRACE;
     if (is_offloaded(param_.of(queue[0]))) return SHARDSCOPE_PREFETCH_OFFLOADED;
-    // What was available when the prefetch loop began: without what it then gathered itself.
+    // Elements available when the prefetch loop began: without those that it gathered itself.
     const std::int64_t room = limit_.as<std::int64_t>(coordinator) - (available - prefetched_elems_);
     return room < bucket ? SHARDSCOPE_PREFETCH_LIVE_LIMIT : SHARDSCOPE_PREFETCH_BUCKET_FULL;
   }
@@ -139,7 +139,7 @@ class CoordinatorHooks {
     if (complete_.is_none()) return nb::cast<bool>(is_complete_trace_.call(coordinator));
     return trace_mode_.of(coordinator).is(complete_);
   }
-  /// Whether its shard has to be read from NVMe first.
+  /// Whether its shard must be read from NVMe first.
   static bool is_offloaded(nb::handle param) {
     if (nb::getattr(param, "nvme_swapper", nb::none()).is_none()) return false;
     const nb::object shard = param.attr("ds_tensor");
@@ -148,7 +148,7 @@ class CoordinatorHooks {
     return PyUnicode_CompareWithASCIIString(name.ptr(), "NOT_AVAILABLE") == 0;
   }
 
-  /// As DeepSpeed has it at this moment. Its enumeration's names are looked up once each.
+  /// DeepSpeed's current value. The names of its enumeration are looked up once each.
   std::uint8_t status_of(nb::handle param) {
     nb::object value = status_.of(param);
     for (const auto& [known, code] : codes_)
@@ -170,16 +170,16 @@ class CoordinatorHooks {
     if (!complete) complete = has_complete_trace(coordinator);
     const bool fetched_ahead = *complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
                                                 step_id_.as<std::int64_t>(coordinator);
-    // DeepSpeed keeps its answer for a module and a place, also when the trace has been recorded anew since;
-    // without a reuse distance it can only have been that the parameter was fetched for a later use.
+    // DeepSpeed caches its answer for a module and a position, even after the trace was recorded anew;
+    // without a reuse distance the reason can only be that the parameter was fetched for a later use.
     const bool reuses = reuse_distance_.as<std::int64_t>(coordinator) > 0;
     return fetched_ahead || !reuses ? SHARDSCOPE_KEEP_ALREADY_FETCHED : SHARDSCOPE_KEEP_REUSED_SOON;
   }
 
-  /// DeepSpeed's iteration is repeated only where it may give something else, as after external parameters
+  /// DeepSpeed's iteration is repeated only if its result may differ, for example after external parameters
   /// have been registered during the first forward.
   const ModuleParams& params_of(nb::handle module) {
-    // In the module's own dictionary: for what is not there Module.__getattr__ runs, in Python, and raises.
+    // In the instance dictionary: for missing attributes Module.__getattr__ runs, in Python, and raises.
     const nb::object own = own_attributes(module);
     const nb::object external = external_params_.in(own);
     const std::tuple version{nb::len(parameters_.in(own)), external.is_none() ? 0 : nb::len(external),

@@ -4,7 +4,7 @@
 
 namespace shardscope::python {
 
-/// `CoordinatorHooks`: what stands before and after the methods of DeepSpeed's coordinator of fetches.
+/// `CoordinatorHooks`: hooks before and after methods of DeepSpeed's parameter coordinator.
 void add_coordinator_hooks(nanobind::module_& module);
 
 }  // namespace shardscope::python

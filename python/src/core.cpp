@@ -31,8 +31,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
-  // Hooks stay in the framework's classes until the process ends, on purpose; nanobind would list them on
-  // standard error.
+  // Hooks intentionally stay in the framework's classes until the process exits; nanobind would report them
+  // on standard error.
   nb::set_leak_warnings(false);
   module.attr("NO_ID") = SHARDSCOPE_NO_ID;
   shardscope::python::bind_events(module);

@@ -21,7 +21,7 @@ void check(shardscope_status status) {
   if (status != SHARDSCOPE_OK) throw nb::value_error(shardscope_last_error());
 }
 
-/// Owns the run; what is freed here ends it.
+/// Owns the run: destroying it ends the run.
 class Run {
  public:
   Run(const std::string& run_id, const std::string& model, const std::string& device,
@@ -155,13 +155,13 @@ class Run {
   void finish(std::int32_t exit_code, const std::string& text) {
     check(shardscope_finish(run_, exit_code, text.c_str()));
   }
-  /// Sends what is left and frees the run; further calls raise.
+  /// Sends the remaining events and frees the run; further calls raise.
   void close() {
     shardscope_run* run = std::exchange(run_, nullptr);
     const nb::gil_scoped_release others_run;
     shardscope_run_destroy(run);
   }
-  /// In a child of fork: its threads are the parent's, nothing may be joined or freed.
+  /// In a forked child: its threads do not exist there, and nothing may be joined or freed.
   void abandon() { run_ = nullptr; }
   std::uint64_t dropped() {
     shardscope_counts counts = SHARDSCOPE_COUNTS_INIT;

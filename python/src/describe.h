@@ -1,4 +1,4 @@
-// The class `_core.Run`: a run of this process, described, started and ended from Python.
+// The class `_core.Run`: describes, starts and ends the run of this process from Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -5,9 +5,9 @@
 
 namespace shardscope::python {
 
-/// Adds `events` to the module. Arguments are the kind's fields, by the names of docs/events.md, with `lane`
-/// before them where a kind has no lane of its own. Below the detail that is wanted a call costs itself and
-/// no more.
+/// Adds `events` to the module. Arguments are the kind's fields, by the names of docs/events.md, preceded by
+/// `lane` for kinds without a fixed lane. If the kind's detail level is disabled, the call costs only
+/// itself.
 void bind_events(nanobind::module_& module);
 
 }  // namespace shardscope::python

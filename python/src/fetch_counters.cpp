@@ -19,7 +19,7 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// DeepSpeed's eight counters of fetches (PartitionedParameterProfiler), by micro-step. In C++ because its
+/// DeepSpeed's eight fetch counters (PartitionedParameterProfiler), by micro-step. In C++ because the
 /// profiler is called twice for every module of every pass.
 class FetchCounters {
  public:
@@ -30,9 +30,9 @@ class FetchCounters {
     ++counters_[code].count;
     counters_[code].elems += num_elem;
   }
-  /// Its profiler begins anew, at each root forward: what an evaluation fetched is no micro-step's.
+  /// The profiler resets at each root forward: an evaluation's fetches belong to no micro-step.
   void clear() { counters_ = {}; }
-  /// At the end of a backward: what its micro-step fetched.
+  /// At the end of a backward: emits the counters of its micro-step.
   void emit(std::uint32_t micro_step, std::uint32_t step) {
     for (std::size_t code = 0; code < kNames.size(); ++code) {
       const Counter counter = counters_[code];
@@ -52,7 +52,7 @@ class FetchCounters {
       "forward_fetch_submit",  "forward_fetch_wait",  "forward_prefetch_submit",  "forward_all_gather",
       "backward_fetch_submit", "backward_fetch_wait", "backward_prefetch_submit", "backward_all_gather"};
 
-  /// kNames.size(): none of these. A name is compared once, and then known by its identity.
+  /// Index of a name; kNames.size() if unknown. Each name is compared once and then found by its identity.
   std::size_t code_of(nb::handle name) {
     for (const auto& [known, code] : codes_)
       if (name.is(known)) return code;
@@ -61,7 +61,7 @@ class FetchCounters {
     if (codes_.size() < 2 * kNames.size()) codes_.emplace_back(nb::borrow(name), code);
     return code;
   }
-  /// Names are the members of an enumeration of strings, in capitals or not by version.
+  /// Names are members of a string enumeration; upper or lower case depends on the version.
   [[nodiscard]] static bool is(nb::handle name, std::string_view known) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);

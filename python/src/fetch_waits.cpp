@@ -16,13 +16,13 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// The first wait of each gather: for which module, for which gather, for how many bytes (zero3_params.py).
+/// The first wait of each gather: its module, its gather, its bytes (zero3_params.py).
 class FetchWaits {
  public:
   /// Both must outlive this.
   FetchWaits(SessionState& session, ParamStatuses& statuses) : session_(session), statuses_(statuses) {}
 
-  /// (module, gather, bytes), for ended(); None where there is nothing to wait for.
+  /// (module, gather, bytes), for ended(); None if there is nothing to wait for.
   nb::object begins(nb::handle handle) {
     if (!session_.started || session_.on_device || complete_.or_none(handle).ptr() == Py_True)
       return nb::none();

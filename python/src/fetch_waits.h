@@ -4,7 +4,7 @@
 
 namespace shardscope::python {
 
-/// `FetchWaits`: around the wait() of DeepSpeed's handles of gathers.
+/// `FetchWaits`: hooks around wait() of DeepSpeed's gather handles.
 void add_fetch_waits(nanobind::module_& module);
 
 }  // namespace shardscope::python

@@ -1,4 +1,4 @@
-// What hooks need of FSDP2's groups of parameters.
+// FSDP2's groups of parameters, as its hooks need them.
 #pragma once
 
 #include <Python.h>
@@ -18,7 +18,7 @@
 
 namespace shardscope::python {
 
-/// Tensors of a group that come and go together, reported at one hook.
+/// Temporary tensors of a group that change together, reported at one hook.
 class HookedMemory {
  public:
   HookedMemory() = default;  ///< none: no memory is counted
@@ -32,7 +32,7 @@ class HookedMemory {
   Slots* slots_ = nullptr;
 };
 
-/// An FSDPParamGroup. Nothing but its memory is known until its model is described.
+/// An FSDPParamGroup. Until its model is described only its memory is known.
 struct Fsdp2Group {
   std::uint32_t module = SHARDSCOPE_NO_ID;  ///< that it belongs to
   const Parts* parts = nullptr;
@@ -49,14 +49,14 @@ struct Fsdp2Group {
   [[nodiscard]] bool described() const { return parts != nullptr && parts->size() > 0; }
 };
 
-/// All that there are, by identity. Used under the GIL.
+/// All groups, by identity. Requires the GIL.
 class Fsdp2Groups {
  public:
   Fsdp2Groups() = default;
   Fsdp2Groups(const Fsdp2Groups&) = delete;  // weak references take entries out of this one
   Fsdp2Groups& operator=(const Fsdp2Groups&) = delete;
 
-  /// Null: none of ours.
+  /// Null if it is not recorded.
   [[nodiscard]] Fsdp2Group* of(nb::handle group) const {
     const std::uint32_t number = numbers_.of(group);
     return number == SHARDSCOPE_NO_ID ? nullptr : all_[number].get();
@@ -69,7 +69,7 @@ class Fsdp2Groups {
     made.gone = nb::weakref(group, nb::cpp_function([this, key](nb::handle) {
                               const std::uint32_t number = numbers_.of(key);
                               numbers_.erase(key);
-                              // Destroyed when the table is whole again.
+                              // Destroyed after the table is consistent again.
                               if (number != SHARDSCOPE_NO_ID) const auto entry = std::move(all_[number]);
                             }));
     return made;
@@ -80,8 +80,8 @@ class Fsdp2Groups {
   std::vector<std::unique_ptr<Fsdp2Group>> all_;
 };
 
-/// An enumeration's attribute of a group: whether it has a value, by identity. Where the framework keeps it
-/// under another name, its own property of that meaning is asked.
+/// Whether an attribute of a group has a given enumeration value, by identity. If the framework stores it
+/// under another name, its equivalent property is called.
 class IsInState {
  public:
   IsInState(nb::object value, const char* property)

@@ -19,14 +19,14 @@
 namespace shardscope::python {
 namespace {
 
-/// Gathers, waits, reductions, spans and gates of groups; which hook stands where is in fsdp2.py. In C++
-/// because a step has hundreds of them, each after a matrix product has emptied the caches.
+/// Gathers, waits, reductions, spans and gates of groups; fsdp2.py installs the hooks. In C++ because a step
+/// calls hundreds of them, each after a matrix product has evicted the caches.
 class Fsdp2Hooks {
  public:
-  /// Of torch's enumerations: `forward`, `pre_backward` (TrainingState), `sharded`, `unsharded`,
-  /// `post_forward` (ShardedState, None where groups do not keep that). `graph_task`: torch's number of the
-  /// backward that runs, or -1; `unreduced`(): gradients of this micro-step are kept. `session` and `buckets`
-  /// must outlive this.
+  /// Values of torch's enumerations: `forward`, `pre_backward` (TrainingState), `sharded`, `unsharded`,
+  /// `post_forward` (ShardedState; None if groups do not have it). `graph_task`: torch's id of the running
+  /// backward, or -1; `unreduced`(): called if this micro-step's gradients are not reduced. `session` and
+  /// `buckets` must outlive this.
   Fsdp2Hooks(SessionState& session, Buckets& buckets, nb::object forward, nb::object pre_backward,
              nb::object sharded, nb::object unsharded, nb::object post_forward, nb::object graph_task,
              nb::object unreduced)
@@ -40,7 +40,7 @@ class Fsdp2Hooks {
         is_unsharded_(std::move(unsharded), "is_unsharded"),
         is_post_forward_(std::move(post_forward), "is_sharded_post_forward") {}
 
-  /// What of its memory changes at which hook: Slots each.
+  /// The memory slots that change at each hook: Slots each.
   void memory(nb::handle group, nb::object issued, nb::object available, nb::object released,
               nb::object backward, nb::object reduced) {
     Fsdp2Group& of = groups_.add(group);
@@ -50,7 +50,7 @@ class Fsdp2Hooks {
     of.backward = HookedMemory(std::move(backward));
     of.reduced = HookedMemory(std::move(reduced));
   }
-  /// `names` of spans: copy-in, copy-out.
+  /// `copy_in`, `copy_out`: names of spans.
   void describe(nb::handle group, std::uint32_t module, nb::object parts, std::int64_t bytes,
                 std::int64_t shard, std::int64_t secondary, std::size_t count, std::uint32_t copy_in,
                 std::uint32_t copy_out) {
@@ -70,7 +70,7 @@ class Fsdp2Hooks {
     if (!session_.started || !issues_gather(group)) return false;
     Fsdp2Group* of = groups_.of(group);
     if (of == nullptr || !of->described()) return false;
-    // By torch's own state: the user may have resharded a group between its forward and this.
+    // By torch's own state: the user may have resharded a group between its forward and this call.
     of->secondary_held = is_post_forward_(group);
     gathering_shard_ = of->secondary_held ? of->secondary : of->shard;
     of->gather = ++session_.gathers;
@@ -89,7 +89,7 @@ class Fsdp2Hooks {
     if (const Fsdp2Group* of = groups_.of(group); of != nullptr) of->issued.changed();
   }
 
-  /// Until the gather itself is issued (collectives.py).
+  /// Lasts until the gather itself is issued (collectives.py).
   void copy_in_begins() {
     if (!session_.started || !session_.purpose || session_.purpose->lane != SHARDSCOPE_LANE_GATHER) return;
     const std::uint32_t gather = session_.purpose->id;
@@ -140,7 +140,7 @@ class Fsdp2Hooks {
   void released(nb::handle group) {
     if (Fsdp2Group* of = leaving(group, is_sharded_); of != nullptr) release(*of);
   }
-  /// After the forward, to a part for each of fewer ranks: the next gather is from those.
+  /// After the forward, resharded to fewer ranks: the next gather is among those.
   void released_in_part(nb::handle group) {
     Fsdp2Group* of = leaving(group, is_post_forward_);
     if (of == nullptr) return;
@@ -150,7 +150,7 @@ class Fsdp2Hooks {
   void freed(nb::handle group) {
     if (const Fsdp2Group* of = groups_.of(group); of != nullptr) of->released.changed();
   }
-  /// A group that its user (the root: FSDP2 itself) keeps gathered from its forward to its backward.
+  /// A group that stays gathered from its forward to its backward (the root: by FSDP2 itself).
   void kept(nb::handle group) {
     if (!session_.started || !training_state_.of(group).is(forward_) || reshards_.is_true(group)) return;
     const Fsdp2Group* of = groups_.of(group);
@@ -167,7 +167,7 @@ class Fsdp2Hooks {
   void post_forward(nb::handle group) { session_.end_span(module_of(group)); }
   void post_forward_gate(nb::handle group) { gate(SHARDSCOPE_GATE_POST_FORWARD, module_of(group)); }
 
-  /// torch's hook runs once for each output; the first does the work.
+  /// torch's hook runs once for each output; only the first call has an effect.
   bool pre_backward(nb::handle group) {
     if (training_state_.of(group).is(pre_backward_)) return false;
     enters(group, SHARDSCOPE_GATE_PRE_BACKWARD);
@@ -177,7 +177,7 @@ class Fsdp2Hooks {
     const std::uint32_t module = module_of(group);
     if (session_.started && module != SHARDSCOPE_NO_ID) session_.begin_span(SHARDSCOPE_PASS_BACKWARD, module);
   }
-  /// The group whose backward was being ended before: none, most often.
+  /// The group whose backward was being ended before; usually none.
   nb::object post_backward(nb::handle group) {
     const Fsdp2Group* of = groups_.of(group);
     session_.end_span(of == nullptr ? SHARDSCOPE_NO_ID : of->module);
@@ -196,7 +196,7 @@ class Fsdp2Hooks {
     if (!session_.started || reducing_.is_none()) return;
     const Fsdp2Group* of = groups_.of(reducing_);
     nb::object parts;
-    // Some have no gradient, or they are in another order, where the lists differ.
+    // If the lists differ, some parameters have no gradient, or the order is different.
     const bool whole = of != nullptr && of->parts != nullptr && of->count == nb::len(params) &&
                        fsdp_params_.of(reducing_).equal(params);
     if (whole) {
@@ -209,7 +209,7 @@ class Fsdp2Hooks {
       }
       parts = nb::cast(Parts(std::move(some)));
     }
-    // The group is complete with its backward: there is no bucket size that it could reach.
+    // A bucket is complete with the group's backward: it has no size limit.
     buckets_.whole(std::move(parts), SHARDSCOPE_FLUSH_GROUP_COMPLETE);
   }
   void reduce_issued() { session_.purpose_served(); }
@@ -220,7 +220,7 @@ class Fsdp2Hooks {
     std::int64_t bytes;
   };
 
-  /// A gathered group of ours that is not in this state yet; null: none.
+  /// A gathered, recorded group that is not yet in this state; null: none.
   [[nodiscard]] Fsdp2Group* leaving(nb::handle group, const IsInState& for_state) {
     Fsdp2Group* of = groups_.of(group);
     const bool gathered = session_.started && of != nullptr && of->gather != SHARDSCOPE_NO_ID;
@@ -234,7 +234,7 @@ class Fsdp2Hooks {
         of.parts->status(SHARDSCOPE_LANE_COMPUTE, SHARDSCOPE_NOT_AVAILABLE | held, SHARDSCOPE_CAUSE_RELEASE,
                          of.module, gather, session_.available, -1);
   }
-  /// What unshard() checks before it gathers.
+  /// The conditions that unshard() checks before it gathers.
   [[nodiscard]] bool issues_gather(nb::handle group) const {
     return result_.of(group).is_none() && !is_unsharded_(group) &&
            (unshards_in_backward_.is_true(group) || !training_state_.of(group).is(pre_backward_));

@@ -1,4 +1,4 @@
-// A gate of the C interface, for a thread that holds the GIL.
+// Passes a gate of the C interface on a thread that holds the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,8 +9,8 @@
 
 namespace shardscope::python {
 
-/// May hold the calling thread for as long as a viewer wants: other threads (NCCL's watchdog, loaders) need
-/// the GIL then, and only then.
+/// May block the calling thread while a viewer holds the run: other threads (NCCL's watchdog, loaders) need
+/// the GIL then, so it is released, but only if the gate may hold.
 inline int pass_gate(std::int32_t kind, std::uint32_t id) {
   std::uint64_t ticket = 0;
   if (shardscope_gate_pass(kind, id, &ticket) != 1) return SHARDSCOPE_OK;

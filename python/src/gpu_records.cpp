@@ -10,7 +10,7 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// What runtime/profile/attached/gpu.h declares.
+/// The functions declared in runtime/profile/attached/gpu.h.
 struct Library {
   void (*record)(shardscope_run*, void*) = nullptr;
   void (*suspend)() = nullptr;
@@ -41,7 +41,7 @@ Library load() {
   return library;
 }
 
-/// Looked up once: only a run with a GPU asks.
+/// Loaded once, and only in a run with a GPU.
 const Library& library() {
   static const Library found = load();
   return found;

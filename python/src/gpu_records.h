@@ -1,4 +1,4 @@
-// Records of the GPU: libshardscope_gpu.so, loaded from beside this extension where a run has a GPU.
+// Records of the GPU: loads libshardscope_gpu.so, beside this extension, in a run with a GPU.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,8 +7,8 @@
 
 namespace shardscope::python {
 
-/// Begins to record whenever the level asks for it. `compute`: cudaStream_t. Raises ValueError where there is
-/// no library.
+/// Records while the detail level asks for it. `compute`: cudaStream_t. Raises ValueError if the library is
+/// missing.
 void record_gpu_of(shardscope_run* run, std::uintptr_t compute);
 void add_gpu_records(nanobind::module_& module);
 

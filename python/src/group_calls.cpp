@@ -22,19 +22,19 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// Of the 24 bits that a group's numbers have: sends and receives are numbered apart.
+/// First number of sends and receives, in the 24 bits of a group's numbers: they are numbered separately.
 constexpr std::uint32_t kFirstTransfer = 0x800000;
-/// Where the numbers begin that a rank gives to collectives of groups without a description.
+/// First sequence of collectives in groups without a description.
 constexpr std::uint32_t kFirstApart = 0xFF000000;
 
-/// Collectives of one process group: each is issued in before() and begins its span in after(), when there is
-/// a Work whose future gives its end (collectives.py). In C++ because they are what a step of a sharded model
-/// consists of; names of operations and types are Python's, each looked up once.
+/// Collectives of one process group: before() records the issue and after() begins the span, if there is a
+/// Work whose future gives its end (collectives.py). In C++ because a step of a sharded model mostly consists
+/// of these; names of operations and types are Python objects, each looked up once.
 class GroupCalls {
  public:
-  /// `adapter`: its switch, and failed() for what a hook raised; `lanes`: number -> CollectiveLane;
+  /// `adapter`: its switch, and failed() for errors of a hook; `lanes`: number -> CollectiveLane;
   /// `op_of`(name) -> its number or None; `dtype_of`(dtype) -> its number; `capturing`() -> whether a CUDA
-  /// graph is being captured; `no_future`(name): the end of such a call is not seen when it comes.
+  /// graph is being captured; `no_future`(name): called if the exact end of such a call cannot be recorded.
   GroupCalls(SessionState& session, nb::object adapter, std::uint32_t ranks, nb::dict lanes, nb::object op_of,
              nb::object dtype_of, nb::object capturing, nb::object no_future)
       : session_(session),
@@ -46,17 +46,17 @@ class GroupCalls {
         dtype_of_(std::move(dtype_of)),
         capturing_(std::move(capturing)),
         no_future_(std::move(no_future)) {
-    shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // from the first call on NCCL's plugin numbers nothing itself
+    shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // after this call NCCL's plugin assigns no sequence numbers
   }
 
-  /// In the run's table of groups; none: all ranks, or not described.
+  /// Its id in the run's table of groups; none: all ranks, or not described.
   std::optional<std::uint32_t> number;
-  /// Whether it is of some ranks and has no description: its collectives are numbered apart, since the ranks
-  /// that are not in it would otherwise number those of all ranks differently from then on.
+  /// Whether it is a group of some ranks without a description: its collectives are numbered separately,
+  /// since ranks outside of it would otherwise number those of all ranks differently from then on.
   bool apart = false;
 
   void before(nb::handle call) {
-    shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // where a call raised, nothing came after it
+    shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // after() does not run if a call raised
     if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started) return;
     guarded("register_pre_hook", [&] { issued(call); });
   }
@@ -70,7 +70,7 @@ class GroupCalls {
   }
 
  private:
-  /// What is between the hook ahead of a call and the one after it.
+  /// State between the hook before a call and the one after it.
   struct Open {
     std::uint8_t lane;
     bool on_host;
@@ -78,7 +78,7 @@ class GroupCalls {
     Collective collective;
   };
 
-  /// A failure turns the adapter off and goes no further.
+  /// A failure turns the adapter off and is not rethrown.
   template <typename Body>
   void guarded(const char* hook, const Body& body) {
     try {
@@ -98,7 +98,7 @@ class GroupCalls {
     if (!op) return;
     session_.poll();
     session_.issued();
-    // Of a gather what comes out is whole, of a reduction what goes in.
+    // The whole tensor is a gather's output, and a reduction's input.
     nb::object tensors = *op == SHARDSCOPE_ALL_GATHER ? output_tensors_.of(call) : input_tensors_.of(call);
     if (nb::len(tensors) == 0) tensors = input_tensors_.of(call);
     std::int64_t elems = 0, size = 0;
@@ -124,7 +124,7 @@ class GroupCalls {
     if (std::optional<Purpose>& purpose = session_.purpose; purpose) {
       lane = purpose->lane;
       owner = purpose->id;
-      // The parts go with the first collective of a gather or bucket; what follows for it names it too.
+      // The first collective of a gather or bucket has the parts; further ones only its id.
       whole = std::exchange(purpose->parts, nb::make_tuple());
       if (nb::len(whole) > 0) parts = &nb::cast<const Parts&>(whole);
     }
@@ -149,19 +149,19 @@ class GroupCalls {
     const auto& lane = nb::cast<const CollectiveLane&>(lanes_[nb::int_(opened.lane)]);
     const nb::object ended = nb::cast(lane.issue(opened.collective));
     if (!future.is_none()) {
-      // Runs in the thread that completes it; nothing is waited for.
+      // Called by the thread that completes it; nothing waits.
       (void)future.attr("add_done_callback")(ended);
     } else if (!work.is_none()) {
-      // Asked once: torch's error has a backtrace, and takes longer than all that is done here.
+      // Once per name: torch's error has a backtrace, and takes longer than everything done here.
       if (without_future_.emplace(opened.name, opened.on_host).second) (void)no_future_(name_.of(call));
-      // A call on host memory that is not asynchronous has returned by the time anything else is done.
+      // A synchronous call on host memory has returned before anything else can run.
       const bool returned = opened.on_host && !async_op_.is_true(call);
       session_.wait_for({work, ended, returned});
     }
   }
 
-  /// Of a Work on host memory. That of a device's Work is done when the operation has been queued: no
-  /// evidence.
+  /// The future of a Work on host memory. A device's Work is done when the operation has been queued: that is
+  /// not its end.
   [[nodiscard]] nb::object future_of(nb::handle work) const {
     try {
       return get_future_.call(work);
@@ -172,8 +172,8 @@ class GroupCalls {
   }
 
   /// (sequence, code) of the next operation: shardscope_group_sequence(), shardscope_group_code(). Sends and
-  /// receives are numbered apart: only two ranks take part, and the collectives after them keep one number on
-  /// all ranks.
+  /// receives are numbered separately: only two ranks take part, and later collectives keep the same number
+  /// on all ranks.
   std::pair<std::uint32_t, std::uint32_t> key(std::uint8_t op, std::uint8_t dtype) {
     std::uint32_t next = 0;
     if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE)
@@ -186,7 +186,7 @@ class GroupCalls {
     return {shardscope_group_sequence(*number, next), shardscope_group_code(dtype, *number)};
   }
 
-  /// What `ask`(thing) gave for this key when it was asked first.
+  /// Cached result of `ask`(thing) for this key.
   std::optional<std::uint8_t> known(nb::dict& table, nb::handle key, const nb::object& ask,
                                     nb::handle thing) {
     if (!key.is_valid()) throw nb::python_error();
@@ -207,7 +207,7 @@ class GroupCalls {
   nb::object op_of_, dtype_of_, capturing_, no_future_;
   nb::dict ops_, dtypes_;
   std::unordered_map<std::int64_t, Open> open_;  ///< by the operation's id
-  /// (HookOpName, on the host) whose Work has none in this group: its backends answer alike for each.
+  /// (HookOpName, on the host) whose Work has no future in this group: its backends are consistent per name.
   std::set<std::pair<long, bool>> without_future_;
   std::uint32_t collectives_ = 0, transfers_ = 0;
   Attribute name_{"name"}, op_id_{"op_id"}, input_tensors_{"input_tensors"},

@@ -4,7 +4,7 @@
 
 namespace shardscope::python {
 
-/// `GroupCalls`: what torch's hooks of one process group call around each collective.
+/// `GroupCalls`: called by torch's hooks of one process group around each collective.
 void add_group_calls(nanobind::module_& module);
 
 }  // namespace shardscope::python

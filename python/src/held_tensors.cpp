@@ -8,10 +8,10 @@
 namespace shardscope::python {
 namespace {
 
-/// Types that have been seen, and whether their objects hold the tensor that is stored here (DTensor).
+/// Known types, and whether their objects contain a local tensor that has the storage (DTensor).
 bool wraps_local_tensor(PyTypeObject* type) {
   static std::vector<std::pair<nb::object, bool>>
-      known;  // never freed: torch's types live as long as Python does
+      known;  // never freed: torch's types exist as long as Python does
   for (const auto& [seen, wraps] : known)
     if (seen.ptr() == reinterpret_cast<PyObject*>(type)) return wraps;
   const nb::object of = nb::borrow(reinterpret_cast<PyObject*>(type));
@@ -33,7 +33,7 @@ void StorageBytes::add(nb::handle tensor) {
   const auto bytes = nb::cast<std::int64_t>(nbytes->call(storage));
   if (bytes == 0) return;
   sum_ += bytes;
-  if (!first_.is_valid()) {  // alone, it is no other's storage: most often it stays so
+  if (!first_.is_valid()) {  // a single tensor needs no set; usually there is only one
     first_ = storage;
     return;
   }

@@ -1,4 +1,4 @@
-// `_core.HeldTensors`: tensors that objects hold, found again by the names of attributes.
+// `_core.HeldTensors`: tensors held by objects, found by paths of attributes.
 #pragma once
 
 #include <Python.h>
@@ -13,7 +13,7 @@
 
 namespace shardscope::python {
 
-/// Bytes of the storages of tensors, each storage once. Reads no data; a DTensor counts with its local
+/// Bytes of the storages of tensors, each storage once. Reads no data; a DTensor counts as its local
 /// tensor.
 class StorageBytes {
  public:
@@ -26,22 +26,22 @@ class StorageBytes {
   std::int64_t sum_ = 0;
 };
 
-/// Of objects that it keeps alive as little as what they hold. `path`: attributes separated by dots, where
-/// `*` stands for every element of a list or tuple ("reduce_scatter_states.*.reduce_scatter_input"). What is
-/// None or not there on the way is no tensor. In C++ because it is asked at every hook of a group of
-/// parameters (fsdp2_memory.py).
+/// Holds weak references to the owners and their tensors. `path`: attributes separated by dots, where `*`
+/// stands for every element of a list or tuple ("reduce_scatter_states.*.reduce_scatter_input"). A value on
+/// the path that is None or missing gives no tensor. In C++ because it is evaluated at every hook of a
+/// parameter group (fsdp2_memory.py).
 class HeldTensors {
  public:
   HeldTensors(nb::list owners, const std::string& path);
-  HeldTensors(const HeldTensors&) = delete;  // weak references tell this one when an owner goes
+  HeldTensors(const HeldTensors&) = delete;  // callbacks of weak references refer to this object
   HeldTensors& operator=(const HeldTensors&) = delete;
 
-  /// Which are there: a byte of 0 or 1 for each owner, by which sizes are known again. None where none is.
-  /// Only for a path without `*`. `quick`: the same as before where the first, the middle and the last of
-  /// those that ever had one are as before: gradients come and go together, and to ask a DTensor for its own
-  /// takes 0.3 us. Frozen parameters never have one, so they are not among these.
+  /// Which tensors exist: a byte 0 or 1 per owner, used as a key of known sizes. None if there are none. Only
+  /// for a path without `*`. `quick`: assumes the previous pattern if the first, the middle and the last
+  /// owner that ever had a tensor are unchanged: gradients change together, and reading a DTensor's own takes
+  /// 0.3 us. Frozen parameters never have one, so they are not checked.
   [[nodiscard]] nb::object pattern(bool quick);
-  /// The same; null: none. Valid until the next look.
+  /// The same; null if there are none. Valid until the next call.
   [[nodiscard]] const std::string* look(bool quick);
   [[nodiscard]] nb::list tensors() const;
   [[nodiscard]] std::int64_t bytes() const;
@@ -49,7 +49,7 @@ class HeldTensors {
  private:
   [[nodiscard]] bool has(std::size_t owner) const;
   [[nodiscard]] bool looks_as_before() const;
-  /// Calls visit(tensor) for each from `object` on.
+  /// Calls visit(tensor) for each tensor, from `object` on.
   template <typename Visit>
   void walk(nb::object object, std::size_t from, const Visit& visit) const;
   template <typename Visit>

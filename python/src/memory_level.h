@@ -1,4 +1,4 @@
-// `_core.MemoryLevel`: the bytes that a category of a pool holds.
+// `_core.MemoryLevel`: the bytes of a category in a pool.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 
 namespace shardscope::python {
 
-/// The level itself is absolute: what did not change costs no event (shardscope_memory_level). Used under the
+/// The reported level is absolute: an unchanged one emits no event (shardscope_memory_level). Requires the
 /// GIL.
 class MemoryLevel {
  public:

@@ -125,7 +125,7 @@ void Slots::refresh() {
 }
 
 nb::dict Slots::sums() const {
-  std::vector<std::pair<const Slot*, std::int64_t>> sums;  // of each pool and category: a few
+  std::vector<std::pair<const Slot*, std::int64_t>> sums;  // by pool and category: only a few
   for (const Entry& entry : entries_) {
     const Slot* slot = entry.slot;
     if (slot->now == 0) continue;

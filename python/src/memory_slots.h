@@ -1,4 +1,4 @@
-// `_core.Slot` and `_core.Slots`: memory that comes and goes within a step, and what is reported of it.
+// `_core.Slot` and `_core.Slots`: temporary memory within a step, and how it is reported.
 #pragma once
 
 #include <Python.h>
@@ -15,8 +15,8 @@
 
 namespace shardscope::python {
 
-/// A question to an object that it keeps alive as little as HeldTensors does: is its attribute this value, by
-/// identity? For slots; a property of the same meaning is Python, for every group at every hook.
+/// Whether an attribute of an object, to which it holds a weak reference, is this value, by identity. For
+/// slots; an equivalent property would run Python code for every group at every hook.
 class AttributeIs {
  public:
   AttributeIs(nb::object object, const char* attribute, nb::object value)
@@ -32,24 +32,24 @@ class AttributeIs {
   nb::object value_;
 };
 
-/// Tensors of one category that exist only at times.
+/// Temporary tensors of one category.
 ///
-/// `tensors`: HeldTensors, or a function that returns those that are there. `present`: a function or an
-/// AttributeIs that says which of them are (something false: none), by which sizes are known again; True: the
-/// pattern of HeldTensors; None: they are measured each time. `hooked`: all changes are seen by hooks that
-/// report them, so a sample need not ask. Used under the GIL; what `tensors` or `present` raises goes to the
+/// `tensors`: HeldTensors, or a function that returns the existing ones. `present`: a function or an
+/// AttributeIs that returns which of them exist (false: none), a key of known sizes; True: the
+/// pattern of HeldTensors; None: they are measured each time. `hooked`: hooks report all changes, so
+/// a sample need not ask. Requires the GIL; exceptions of `tensors` and `present` are passed to the
 /// caller.
 class Slot {
  public:
   Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked);
 
-  /// Bytes that a hook keeps count of and reports by itself: `bytes`(). A sample asks for them all the same:
-  /// the levels that it sets are of its own time.
+  /// Bytes that a hook counts and reports itself: `bytes`(). A sample reads them nevertheless: the levels
+  /// that it sets are those at its own time.
   Slot(std::uint8_t category, nb::object bytes);
 
   [[nodiscard]] std::int64_t current_bytes();
-  /// At a full sample: add(category, tensor, host) counts a storage once among all and returns the bytes that
-  /// were new.
+  /// In a full sample: add(category, tensor, host) counts each storage once overall and returns the newly
+  /// counted bytes.
   std::int64_t count(nb::handle add);
 
   [[nodiscard]] nb::object key() const { return nb::make_tuple(pool_, category_); }
@@ -59,7 +59,7 @@ class Slot {
   std::int64_t now = 0;  ///< the size reported last
 
  private:
-  /// Bytes of what is there, known by its pattern or else measure(). Where nothing is: 0.
+  /// Bytes of the existing tensors, known for their pattern or else from measure(). 0 if there are none.
   template <typename Measure>
   std::int64_t by_pattern(bool quick, const Measure& measure);
   [[nodiscard]] nb::object tensors() const;
@@ -74,18 +74,18 @@ class Slot {
   nb::dict sizes_;                                           ///< by what present() said
 };
 
-/// Slots that change together at a hook, or all that there are.
+/// Slots that change together at a hook, or all slots.
 class Slots {
  public:
-  /// `level`(pool, category) -> MemoryLevel: what is reported of a category.
-  /// `toggle`: a Switch, whether changed() does anything; failed(error): what it raised goes no further.
+  /// `level`(pool, category) -> MemoryLevel, the reported level. `toggle`: a Switch for changed().
+  /// `failed`(error): receives exceptions of changed(), which are not rethrown.
   Slots(nb::list slots, nb::object level, nb::object toggle, nb::object failed);
 
-  /// Reports those that have changed, where memory is recorded.
+  /// Reports the changed slots, if memory is recorded.
   void changed();
-  /// The sizes of those that no hook reports.
+  /// Measures the slots that no hook reports.
   void refresh();
-  /// (pool, category) -> bytes reported last.
+  /// (pool, category) -> last reported bytes.
   [[nodiscard]] nb::dict sums() const;
 
  private:

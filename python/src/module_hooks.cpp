@@ -14,12 +14,12 @@ namespace nb = nanobind;
 namespace shardscope::python {
 namespace {
 
-/// Hooks of stage 3 that run for every module of every pass: gates, spans, whose fetch or release is going
-/// on. Their arguments are those of the methods that they stand before or after (zero3_coordinator.py,
-/// zero3_modules.py). In C++ because a model has more modules than all else that is hooked together.
+/// Hooks of stage 3 that run for every module of every pass: gates, spans, and which module's fetch or
+/// release is in progress. Their arguments are those of the hooked methods (zero3_coordinator.py,
+/// zero3_modules.py). In C++ because a model has more modules than anything else that is hooked.
 class ModuleHooks {
  public:
-  /// `session`: shardscope._session.session; `graph_task`: torch's number of the backward that runs, or -1;
+  /// `session`: shardscope._session.session; `graph_task`: torch's id of the running backward, or -1;
   /// `kept`(coordinator, module, number) emits why parameters stay, for released(). `statuses` must outlive
   /// this.
   ModuleHooks(SessionState& session, ParamStatuses& statuses, nb::object graph_task, nb::object kept)

@@ -4,7 +4,7 @@
 
 namespace shardscope::python {
 
-/// `ModuleHooks`: what DeepSpeed's stage 3 calls for every module of every pass.
+/// `ModuleHooks`: hooks that DeepSpeed's stage 3 calls for every module of every pass.
 void add_module_hooks(nanobind::module_& module);
 
 }  // namespace shardscope::python

@@ -1,5 +1,5 @@
-// `_core.NativeHook`: what a Wrapper calls ahead of a framework's function and after it, without a call of
-// Python's.
+// `_core.NativeHook`: a hook of a Wrapper, called before or after a framework's function without a Python
+// call.
 #pragma once
 
 #include <Python.h>
@@ -15,20 +15,20 @@ namespace shardscope::python {
 
 namespace nb = nanobind;
 
-/// Those of a wrapped call, as Python's vector call hands them over: borrowed, valid during the call.
+/// Arguments of a wrapped call, in the layout of Python's vectorcall: borrowed, valid during the call.
 struct CallArguments {
   PyObject* const* values;  ///< the positional ones, then those of `names`
   Py_ssize_t positional;
   PyObject* names;  ///< a tuple; null: none
 };
 
-/// One parameter of a wrapped function, by its place and its name.
+/// One parameter of a wrapped function, by its position and its name.
 class Argument {
  public:
   Argument(Py_ssize_t place, const char* name)
       : place_(place), name_(nb::steal(PyUnicode_InternFromString(name))) {}
 
-  /// Throws std::runtime_error where it was not given.
+  /// Throws std::runtime_error if it is missing.
   [[nodiscard]] nb::handle of(const CallArguments& call) const {
     const nb::handle found = find(call);
     if (!found.is_valid())
@@ -59,16 +59,16 @@ class Argument {
   nb::object name_;
 };
 
-/// One of the two. What they raise turns the adapter off, as what a hook in Python raises. A call through
-/// Python with arguments by name takes 2 us where a matrix product has emptied the caches, and a step of
-/// stage 3 has a thousand.
+/// A hook before or after the function. Its exceptions turn the adapter off, like those of a hook in Python.
+/// A Python call with keyword arguments takes 2 us after a matrix product has evicted the caches, and a step
+/// of stage 3 makes a thousand.
 struct NativeHook {
   std::function<nb::object(const CallArguments&)> before;  ///< its result is after()'s token
   std::function<void(nb::handle token, nb::handle result, const CallArguments&)> after;
 };
 
-/// For def_prop_ro: call(hooks, arguments) of the instance that the hook is asked of, which lives as long as
-/// it.
+/// For def_prop_ro: call(hooks, arguments) on the instance that has the property, which the hook keeps
+/// alive.
 template <typename Hooks, typename Call>
 auto hook_before(Call call) {
   return [call](nb::object self) {
@@ -97,8 +97,8 @@ auto hook_after(Call call) {
   };
 }
 
-/// The same for methods, which need nothing but the instance that they are called for, as hooks of methods
-/// often do; or nothing at all.
+/// The same for hooks of methods that need only the instance (self) of the call, or no argument at
+/// all.
 template <typename Hooks, typename Result>
 auto before_self(Result (Hooks::*method)(nb::handle)) {
   return hook_before<Hooks>([method, of = Argument(0, "self")](Hooks& hooks, const CallArguments& call) {
@@ -115,7 +115,7 @@ auto after_self(void (Hooks::*method)(nb::handle)) {
         (hooks.*method)(of.of(call));
       });
 }
-/// Only where before() has returned true.
+/// Only called if before() returned true.
 template <typename Hooks>
 auto after_self_if(void (Hooks::*method)(nb::handle)) {
   return hook_after<Hooks>(

@@ -1,4 +1,4 @@
-// `_core.Numbers`: the numbers that objects have in the run, by their identity.
+// `_core.Numbers`: numbers of objects in the run, by identity.
 #pragma once
 
 #include <Python.h>
@@ -15,11 +15,11 @@ namespace shardscope::python {
 
 namespace nb = nanobind;
 
-/// id(object) -> number. In one array, so that a hook finds its module or parameter with one line of the
-/// cache: a dict of Python's takes an integer made for the key and four or five. Used under the GIL.
+/// id(object) -> number, open addressing in one array, so that a hook finds its module or parameter with one
+/// cache line: Python's dict needs an integer object for the key and four or five. Requires the GIL.
 class NumberTable {
  public:
-  /// SHARDSCOPE_NO_ID: none.
+  /// SHARDSCOPE_NO_ID if there is none.
   [[nodiscard]] std::uint32_t of(std::uintptr_t key) const {
     if (slots_.empty()) return SHARDSCOPE_NO_ID;
     for (std::size_t at = place(key);; at = next(at)) {
@@ -41,7 +41,7 @@ class NumberTable {
     if (of(key) == SHARDSCOPE_NO_ID) return;
     std::size_t gap = place(key);
     while (slots_[gap].key != key) gap = next(gap);
-    // Those behind it move up, so that a search that passed it still finds them.
+    // Later entries move up, so that a search that skipped this slot still finds them.
     for (std::size_t at = next(gap); slots_[at].key != 0; at = next(at)) {
       const std::size_t wanted = place(slots_[at].key);
       const bool stays = gap < at ? gap < wanted && wanted <= at : gap < wanted || wanted <= at;
@@ -58,7 +58,7 @@ class NumberTable {
     std::uint32_t number = SHARDSCOPE_NO_ID;
   };
 
-  /// Addresses differ from their fifth bit on.
+  /// Addresses differ from bit 4 on.
   [[nodiscard]] std::size_t place(std::uintptr_t key) const {
     return static_cast<std::size_t>((key >> 4) * 0x9E3779B97F4A7C15U >> 20) & (slots_.size() - 1);
   }

@@ -1,4 +1,4 @@
-// `_core.OpenSpans`: spans of modules that are open in the compute lane.
+// `_core.OpenSpans`: open spans of modules in the compute lane.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,14 +12,14 @@
 
 namespace shardscope::python {
 
-/// Passes of modules that are open, the outermost first.
+/// Open passes of modules, the outermost first.
 class OpenSpans {
  public:
   void begin(std::uint8_t pass, std::uint32_t module, std::uint32_t micro_step) {
     open_.push_back({pass, module});
     shardscope_module_begin(pass, module, micro_step);
   }
-  /// Ends the innermost span of the module, and those within it that never ended. None open: nothing.
+  /// Ends the innermost span of the module, and unfinished ones within it. No effect if none is open.
   void end(std::uint32_t module, std::uint32_t micro_step) {
     const auto of_module = [&](const Span& span) { return span.module == module; };
     const auto found = std::find_if(open_.rbegin(), open_.rend(), of_module);
@@ -38,7 +38,7 @@ class OpenSpans {
     std::uint32_t module;
   };
 
-  /// All but the outermost `count`.
+  /// Ends all but the outermost `count`.
   void close(std::size_t count, std::uint32_t micro_step) {
     while (open_.size() > count) {
       shardscope_module_end(open_.back().pass, open_.back().module, micro_step);

@@ -1,4 +1,4 @@
-// `_core.ParamStatuses`: what DeepSpeed assigns to Parameter.ds_status, recorded.
+// `_core.ParamStatuses`: records DeepSpeed's assignments to Parameter.ds_status.
 #pragma once
 
 #include <Python.h>
@@ -19,12 +19,12 @@ namespace shardscope::python {
 
 namespace nb = nanobind;
 
-/// Of each parameter of ZeRO stage 3: its status, the gather that brings it, the bytes it holds while it is
-/// whole. The hooks of the coordinator say what the next changes are for (`module`, `gather`, causes). In C++
-/// because every parameter's status changes four times a micro-step.
+/// For each parameter of ZeRO stage 3: its status, its current gather, and its bytes while it is gathered.
+/// The coordinator's hooks set the context of the next changes (`module`, `gather`, causes). In C++ because
+/// every parameter's status changes four times a micro-step.
 ///
-/// Of what is whole or on its way, `gathered_bytes` and `coming_bytes` follow; several parameters may be
-/// views of one storage, so no look at storages could tell them apart. Used under the GIL.
+/// Keeps the sums `gathered_bytes` (available) and `coming_bytes` (in flight); several parameters may be
+/// views of one storage, so the storages alone could not distinguish them. Requires the GIL.
 class ParamStatuses {
  public:
   std::uint32_t module = SHARDSCOPE_NO_ID;            ///< whose fetch or release is going on
@@ -34,9 +34,9 @@ class ParamStatuses {
   std::uint8_t cause_out = SHARDSCOPE_CAUSE_RELEASE;  ///< of what becomes not available
   std::int64_t available_elems = 0, gathered_bytes = 0, coming_bytes = 0;
 
-  /// Parameters of `session`, which must outlive this: they come and go with the run's models.
-  /// The three values of DeepSpeed's enumeration follow.
-  /// `toggle`: the Switch that lets changes come here.
+  /// Parameters of `session`, which must outlive this: they are added and removed with the run's models.
+  /// The next three are the values of DeepSpeed's enumeration.
+  /// `toggle`: the Switch of the hook.
   void follow(SessionState& session, nb::object not_available, nb::object in_flight, nb::object available,
               nb::object toggle) {
     session_ = &session;
@@ -45,20 +45,20 @@ class ParamStatuses {
     rows_.clear();
     available_elems = gathered_bytes = coming_bytes = 0;
   }
-  /// Where the bytes are reported, each change by itself; None: nowhere any more.
+  /// MemoryLevels to which byte changes are reported; None: not reported.
   void report(nb::object gathered, nb::object coming) {
     gathered_level_ = gathered.is_none() ? nb::object() : std::move(gathered);
     coming_level_ = coming.is_none() ? nb::object() : std::move(coming);
   }
 
-  /// `param` has got `value`. Parameters of no described model are ignored.
+  /// `param` was assigned `value`. Ignores parameters of models that are not described.
   void changed(nb::handle param, nb::handle value) {
     const std::uint32_t number = session_ != nullptr ? session_->params.of(param) : SHARDSCOPE_NO_ID;
     if (number == SHARDSCOPE_NO_ID) return;
     const std::uint8_t status = code_of(value);
     const std::uint8_t before = status_of(number);
     if (status == before) return;
-    // What runs Python comes first: another thread may change a status meanwhile, and with it the rows.
+    // Python code runs first: another thread may change a status meanwhile, and with it the rows.
     std::int64_t elem_bytes = number < rows_.size() ? rows_[number].elem_bytes : 0;
     if (elem_bytes == 0) elem_bytes = nb::cast<std::int64_t>(param.attr("element_size")());
     std::uint8_t cause = cause_out;
@@ -79,7 +79,7 @@ class ParamStatuses {
                             status, cause, number, module, brought_by, row.elems, available_elems);
   }
 
-  /// Whether status_of() is DeepSpeed's own: every assignment has come here.
+  /// Whether status_of() equals DeepSpeed's: every assignment is recorded.
   [[nodiscard]] bool follows() const { return session_ != nullptr && switch_is_on(toggle_.ptr()); }
   [[nodiscard]] std::uint8_t status_of(std::uint32_t number) {
     return number < rows_.size() ? rows_[number].status : std::uint8_t{SHARDSCOPE_NOT_AVAILABLE};
@@ -87,7 +87,7 @@ class ParamStatuses {
   [[nodiscard]] std::uint32_t gather_of(std::uint32_t number) {
     return number < rows_.size() ? rows_[number].gather : SHARDSCOPE_NO_ID;
   }
-  /// `number` is brought by the gather `id`, until it is released. Nothing where no parameters are followed.
+  /// Parameter `number` is gathered by gather `id` until it is released. No effect if none are followed.
   void gathered_by(std::uint32_t number, std::uint32_t id) {
     if (session_ != nullptr) row_of(number).gather = id;
   }
@@ -116,7 +116,7 @@ class ParamStatuses {
   void count_bytes(const Row& row, std::uint8_t before) {
     const std::int64_t bytes = row.elems * row.elem_bytes;
     const auto held = [&](std::uint8_t status) { return (row.status == status) - (before == status); };
-    // Less first, so that the sum is never above its real maximum.
+    // Decreases first, so that the sum never exceeds its true maximum.
     if (before == SHARDSCOPE_IN_FLIGHT) move(coming_bytes, coming_level_, held(SHARDSCOPE_IN_FLIGHT) * bytes);
     move(gathered_bytes, gathered_level_, held(SHARDSCOPE_AVAILABLE) * bytes);
     if (before != SHARDSCOPE_IN_FLIGHT) move(coming_bytes, coming_level_, held(SHARDSCOPE_IN_FLIGHT) * bytes);

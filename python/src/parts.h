@@ -1,4 +1,4 @@
-// `_core.Parts`: what is emitted for each parameter of a gather or a bucket, in one call.
+// `_core.Parts`: emits the events of all parameters of a gather or a bucket in one call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,9 +14,9 @@ namespace shardscope::python {
 
 using Part = std::pair<std::uint32_t, std::int64_t>;  // parameter, its elements
 
-/// Parameters of one gather or one bucket, with their elements, in order. A loop in Python over them would
-/// cost more than all else that their hooks do: after a matrix product little of the interpreter is left in
-/// the caches.
+/// Parameters of one gather or one bucket, with their elements, in order. A Python loop over them would cost
+/// more than everything else in their hooks: after a matrix product little of the interpreter is left in the
+/// caches.
 class Parts {
  public:
   explicit Parts(std::vector<Part> parts) : parts_(std::move(parts)) {
@@ -27,8 +27,8 @@ class Parts {
   [[nodiscard]] std::int64_t elems() const { return elems_; }
   [[nodiscard]] std::uint32_t first() const { return parts_.empty() ? SHARDSCOPE_NO_ID : parts_[0].first; }
 
-  /// Every parameter's status changes, one after the other. `change`: 1 where gathered elements come, -1
-  /// where they go, 0 where they stay. Returns the elements that are available then, of `available` before.
+  /// Changes every parameter's status, in order. `change`: 1 if gathered elements are added, -1 if removed, 0
+  /// if they stay. Returns `available` with this change: the elements that are available afterwards.
   [[nodiscard]] std::int64_t status(std::uint8_t lane, std::uint8_t status, std::uint8_t cause,
                                     std::uint32_t module, std::uint32_t gather, std::int64_t available,
                                     int change) const {
@@ -43,13 +43,13 @@ class Parts {
     for (const auto& [param, elems] : parts_) shardscope_release_kept(reason, module, param, elems);
   }
 
-  /// Each is in the collective `sequence`; an element has `size` bytes there.
+  /// Records each as a part of collective `sequence`; `size`: bytes of an element there.
   void in_collective(std::uint8_t op, std::uint32_t sequence, std::int64_t size) const {
     for (const auto& [param, elems] : parts_)
       shardscope_collective_part(op, sequence, param, elems, elems * size);
   }
 
-  /// They fill a bucket that was empty.
+  /// Adds them to an empty bucket.
   void fill(std::uint32_t bucket) const {
     std::int64_t filled = 0;
     for (const auto& [param, elems] : parts_) {

@@ -1,5 +1,5 @@
-// The extension `shardscope._reader`: recordings, their figures and their tables. Apart from `_core`, so that
-// a process that only emits loads nothing of this.
+// The extension `shardscope._reader`: recordings, their figures and their tables. Separate from `_core`, so
+// that a process that only emits does not load it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -21,10 +21,10 @@ namespace nb = nanobind;
 
 namespace {
 
-/// What the library says of its last error on this thread.
+/// Raises ValueError with the library's last error on this thread.
 [[noreturn]] void raise() { throw nb::value_error(shardscope_reader_error()); }
 
-/// An array that has come out of a stream, until nobody has one of its buffers any more.
+/// An Arrow array read from a stream, kept while any of its buffers is referenced.
 struct HeldArray {
   ArrowArray array{};
   ~HeldArray() {
@@ -32,7 +32,7 @@ struct HeldArray {
   }
 };
 
-/// Bytes of a column, by Python's buffer protocol: memoryview() and numpy.frombuffer() copy nothing.
+/// A column's bytes, by Python's buffer protocol: memoryview() and numpy.frombuffer() copy nothing.
 struct Buffer {
   std::shared_ptr<HeldArray> of;
   const void* data = nullptr;
@@ -102,7 +102,7 @@ class Stream {
     return nb::make_tuple(rows, columns);
   }
 
-  /// Hands the stream over: a capsule as the Arrow PyCapsule interface wants it.
+  /// Transfers the stream to a capsule of the Arrow PyCapsule interface.
   nb::object capsule() {
     auto* moved = new ArrowArrayStream(stream_);
     stream_.release = nullptr;

@@ -21,15 +21,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-/// Then the answering thread has ended or gets no processor time.
+/// Afterwards the answering thread is assumed to have ended or to get no CPU time.
 constexpr seconds kNoAnswerAfter{30};
-/// A thread that runs Python code releases the GIL after 5 ms; who waits this much longer waits for native
-/// code. Counted in waits of this thread, not in time: a process that was stopped has not waited.
+/// A thread that runs Python code releases the GIL after 5 ms; a longer wait is for native code. Counted in
+/// waits of this thread, not in time: a stopped process does not wait.
 constexpr std::chrono::milliseconds kWait{100};
 constexpr int kGilHeldAfter = 30;  ///< waits
 
-/// Between the library's thread, which asks, and Python's, which answers. Never destroyed: threads may be in
-/// it when the process ends.
+/// Between the library's thread, which asks, and Python's, which answers. Never destroyed: threads may use it
+/// while the process exits.
 struct Mailbox {
   std::mutex mutex;
   std::condition_variable changed;
@@ -45,7 +45,7 @@ Mailbox& mailbox() {
 
 PyInterpreterState* g_interpreter = nullptr;
 
-/// Every thread's frames, read without the GIL: for when native code holds it, so that no frame changes.
+/// Every thread's frames, read without the GIL: only while native code holds it, so that no frame changes.
 std::string frames_without_gil() {
   using Dump = const char* (*)(int, PyInterpreterState*, PyThreadState*);
   const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTracebackThreads"));
@@ -93,9 +93,9 @@ std::size_t on_request(void*, std::int32_t, char* text, std::size_t capacity) {
   return words.size();
 }
 
-/// Waits for a request, without the GIL; its number, or None once there will be no more. Nothing with a
-/// destructor lives where the GIL is taken again: at the interpreter's end CPython 3.11 ends the thread
-/// there.
+/// Waits for a request, without the GIL; returns its number, or None if there will be no more. No object with
+/// a destructor may exist where the GIL is acquired again: at the interpreter's exit CPython 3.11 ends the
+/// thread there.
 nb::object next_request() {
   std::uint64_t ticket = 0;
   PyThreadState* const saved = PyEval_SaveThread();
@@ -115,7 +115,7 @@ nb::object next_request() {
 void answer(std::uint64_t ticket, const std::string& text) {
   Mailbox& box = mailbox();
   const std::lock_guard lock(box.mutex);
-  if (ticket != box.ticket || !box.asked) return;  // has been answered without the GIL
+  if (ticket != box.ticket || !box.asked) return;  // answered without the GIL meanwhile
   box.answer = text.empty() ? "none" : text;
   box.answered = true;
   box.changed.notify_all();

@@ -1,4 +1,4 @@
-// What viewers ask of this process: `_core.next_request()`, `_core.answer()`, and the function of the C
+// Viewers' requests to this process: `_core.next_request()`, `_core.answer()`, and the callback of the C
 // interface between them.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace shardscope::python {
 
 void add_requests(nanobind::module_& module);
-/// From now on Python's thread answers, the one in next_request().
+/// From now on Python's thread, which waits in next_request(), answers the run's requests.
 void answer_requests_of(shardscope_run* run);
 
 }  // namespace shardscope::python

@@ -14,8 +14,8 @@
 namespace shardscope::python {
 namespace {
 
-/// The second number of /proc/self/statm, in pages. The file stays open: to open it takes longer than to read
-/// it, and this is asked once a step. A child of fork would read its parent's, and asks for nothing.
+/// The second number of /proc/self/statm, in pages. The file stays open: opening it takes longer than reading
+/// it, once a step. In a forked child it would be the parent's, so it is not read there.
 std::int64_t resident_bytes() {
   static const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   std::array<char, 128> text;

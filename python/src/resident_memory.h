@@ -1,4 +1,4 @@
-// `_core.resident_bytes()`: what this process holds in memory, by the kernel's count.
+// `_core.resident_bytes()`: resident memory of this process, from the kernel.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -42,11 +42,11 @@ std::optional<bool> SessionState::outcome_of(const Unfinished& collective) const
     if (complete < 0) throw nb::python_error();
     if (complete == 0) return collective.returned ? std::optional(false) : std::nullopt;
     if (has_exception(work)) return true;
-    // To wait again would copy what came once more where it has returned, and make a device's stream wait.
+    // A second wait would copy the output again after the call returned, and make a device's stream wait.
     return !collective.returned && !on_device && failed(work, "wait");
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_Exception)) throw;
-    return true;  // one that fails to say is asked no more, and holds up no other
+    return true;  // one that raises is dropped and must not block the others
   }
 }
 
@@ -57,7 +57,7 @@ void SessionState::poll() {
     std::optional<bool> by_error;
     try {
       by_error = outcome_of(*each);
-    } catch (...) {  // an interrupt: they are asked again
+    } catch (...) {  // an interrupt: the rest is polled again
       std::move(each, asked.end(), std::back_inserter(unfinished));
       throw;
     }
@@ -80,7 +80,7 @@ void SessionState::waited_for(std::uint8_t lane, std::uint32_t owner) {
       ++at;
     }
   }
-  for (const nb::object& ended : complete) (void)ended(false);  // else the wait had raised
+  for (const nb::object& ended : complete) (void)ended(false);  // otherwise the wait would have raised
 }
 
 void add_session(nb::module_& module) {

@@ -1,4 +1,4 @@
-// `_core.SessionState`: what hooks read and set of `shardscope._session.session`, which is one.
+// `_core.SessionState`: the state of `shardscope._session.session`, the only instance, that hooks use.
 #pragma once
 
 #include <Python.h>
@@ -15,27 +15,27 @@
 
 namespace shardscope::python {
 
-/// What the next collectives are for. `parts`: Parts, or an empty tuple once a first collective has had them.
+/// Purpose of the next collectives. `parts`: Parts, or an empty tuple after the first collective.
 struct Purpose {
   std::uint8_t lane;
   std::uint32_t id;  ///< of the gather or bucket
   nb::object parts;
 };
 
-/// A collective whose Work has no future. `returned`: its call was not asynchronous and has returned,
-/// whatever the Work says.
+/// A collective whose Work has no future. `returned`: its call was synchronous and has returned, whatever the
+/// Work reports.
 struct Unfinished {
   nb::object work, ended;
   bool returned;
 };
 
-/// Elements of parameters.
+/// Numbers of elements of parameters.
 struct ElemCounts {
   std::vector<std::int64_t> all;
 };
 
-/// Side by side and not attributes of a Python object, each of which is several lines of a cache that a
-/// matrix product has just filled with something else. Used under the GIL.
+/// Adjacent in memory and not attributes of a Python object, each of which takes several cache lines that a
+/// matrix product has just evicted. Requires the GIL.
 class SessionState {
  public:
   bool started = false;    ///< whether what happens is recorded
@@ -58,21 +58,21 @@ class SessionState {
 
   [[nodiscard]] std::int64_t elems(std::uint32_t param) const { return param_elems.all.at(param); }
 
-  /// Ends collectives that are complete by now. Asks, waits for none.
+  /// Ends collectives that have completed. Does not wait.
   void poll();
-  /// ended(failed) once it is complete.
+  /// Calls ended(failed) once it is complete.
   void wait_for(Unfinished collective) { unfinished.push_back(std::move(collective)); }
 
-  /// The framework has waited for what was issued in this lane for this gather or bucket, and host memory has
-  /// it: also where the Work does not say so (gloo's reduce-scatter, where it is asynchronous).
+  /// The framework has waited for this gather's or bucket's collective in this lane, so its output is in host
+  /// memory: also if the Work does not report it (gloo's asynchronous reduce-scatter).
   void waited_for(std::uint8_t lane, std::uint32_t owner);
 
-  /// A collective is issued now.
+  /// Call when a collective is issued.
   void issued() {
     if (until_issued) shardscope_emit(&*until_issued);
     until_issued.reset();
   }
-  /// What was issued for a gather or a bucket has been issued.
+  /// All collectives of a gather or a bucket have been issued.
   void purpose_served() {
     purpose.reset();
     poll();
@@ -82,11 +82,11 @@ class SessionState {
     poll();
     spans.begin(pass, module, micro_step);
   }
-  /// Ends the innermost span of this module, and those within it that never ended. None open: nothing.
+  /// Ends the innermost span of this module, and unfinished ones within it. No effect if none is open.
   void end_span(std::uint32_t module) { spans.end(module, micro_step); }
 
  private:
-  /// Whether it ended by an error; none: it has not ended.
+  /// Whether it ended by an error; nullopt: it has not ended.
   [[nodiscard]] std::optional<bool> outcome_of(const Unfinished& collective) const;
 };
 

@@ -7,9 +7,9 @@
 namespace shardscope::python {
 namespace {
 
-/// The value stays in the instance's own dictionary under the same name, so that reading, copying and
-/// pickling of instances are as without us. Written against the stable ABI by hand: reading is frequent, and
-/// costs a lookup here.
+/// The value stays in the instance dictionary under the same name, so that reading, copying and pickling of
+/// instances work as before. Written against the stable ABI by hand: reads are frequent, and cost a lookup
+/// here.
 struct Watched {
   PyObject_HEAD PyObject* name;
   PyObject* on_set;  ///< called as on_set(instance, value) after each assignment

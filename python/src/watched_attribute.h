@@ -1,5 +1,5 @@
-// The type `_core.WatchedAttribute`: an attribute of a class with a function that is called after each
-// assignment.
+// The type `_core.WatchedAttribute`: a class attribute that calls a function after each assignment on an
+// instance.
 #pragma once
 
 #include <nanobind/nanobind.h>

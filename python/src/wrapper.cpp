@@ -18,9 +18,9 @@ struct Switch {
   PyObject_HEAD bool on;
 };
 
-/// before(*arguments), or a NativeHook's; then the function itself; then after(token, result, *arguments),
-/// where `token` is what before() returned; where the function raised, raised(token). An exception of one of
-/// these is handed to failed(error) and goes no further. Each may be null. Written against the stable ABI by
+/// Calls before(*arguments) or a NativeHook's; then the function; then after(token, result, *arguments),
+/// where `token` is the result of before(), or raised(token) if the function raised. Exceptions of these
+/// hooks are passed to failed(error) and not rethrown. Each may be null. Written against the stable ABI by
 /// hand.
 struct Wrapper {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -35,7 +35,7 @@ PyObject* method_type = nullptr;  ///< types.MethodType
 bool is_on(const Wrapper* self) { return switch_is_on(self->toggle); }
 bool report(const Wrapper* self) { return report_failure(self->failed); }
 
-/// Null: what it threw is set as Python's exception.
+/// Null: it threw, and Python's exception is set.
 template <typename Call>
 PyObject* call_native(const Call& call) {
   try {
@@ -48,7 +48,7 @@ PyObject* call_native(const Call& call) {
   return nullptr;
 }
 
-/// after(token, result, *arguments). False: an exception that goes on is set.
+/// Calls after(token, result, *arguments). False: an exception that must propagate is set.
 bool call_after(Wrapper* self, PyObject* token, PyObject* result, PyObject* const* arguments,
                 Py_ssize_t positional, PyObject* names) {
   if (self->native_after != nullptr) {
@@ -109,7 +109,7 @@ PyObject* call(PyObject* of, PyObject* const* arguments, std::size_t flags, PyOb
   return result;
 }
 
-/// As of a function: an attribute of an instance is a bound method.
+/// Like a function: read on an instance it gives a bound method.
 PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
   if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
   return PyObject_CallFunctionObjArgs(method_type, self, instance, nullptr);

@@ -1,11 +1,11 @@
-/* Constants of the events of Shardscope's C interface: lanes, kinds and the values that their codes take.
- * What they mean is in docs/events.md. Included by shardscope.h; include that. */
+/* Constants of the events of Shardscope's C interface: lanes, kinds and values of their codes. docs/events.md
+ * describes them. Included by shardscope.h; include that. */
 #ifndef SHARDSCOPE_EVENT_CODES_H
 #define SHARDSCOPE_EVENT_CODES_H
 
 #include <stdint.h>
 
-/* Lanes of a rank: begin and end events nest within one. Only ever appended. */
+/* Lanes of a rank; begin and end events nest within a lane. Values are only ever appended. */
 enum {
   SHARDSCOPE_LANE_HOST = 0,
   SHARDSCOPE_LANE_COMPUTE = 1,
@@ -14,7 +14,7 @@ enum {
   SHARDSCOPE_LANE_COPY = 4,
   SHARDSCOPE_LANE_NVME = 5,
   SHARDSCOPE_LANE_WORKER = 6,      /* arithmetic on host memory: the optimizer of offloaded states */
-  SHARDSCOPE_LANE_GPU_COMPUTE = 7, /* CUDA streams, as a profiler of the driver saw them */
+  SHARDSCOPE_LANE_GPU_COMPUTE = 7, /* CUDA streams, as recorded by the driver's profiler (CUPTI) */
   SHARDSCOPE_LANE_GPU_GATHER = 8,
   SHARDSCOPE_LANE_GPU_REDUCE = 9,
   SHARDSCOPE_LANE_GPU_COPY = 10,
@@ -22,14 +22,14 @@ enum {
   SHARDSCOPE_LANE_GPU_OTHER_2 = 12,
   SHARDSCOPE_LANE_GPU_OTHER_3 = 13,
   SHARDSCOPE_LANE_GPU_HOST = 14,    /* calls in which the host waited for the GPU */
-  SHARDSCOPE_LANE_GPU_RECORDS = 15, /* stretches of which every record of the GPU is known */
-  SHARDSCOPE_LANE_EXTRA_1 = 16,     /* more queues of yours: shardscope_name_lane() says what they are */
+  SHARDSCOPE_LANE_GPU_RECORDS = 15, /* intervals in which the GPU's records are complete */
+  SHARDSCOPE_LANE_EXTRA_1 = 16,     /* further queues of your framework, named by shardscope_name_lane() */
   SHARDSCOPE_LANE_EXTRA_2 = 17,
   SHARDSCOPE_LANE_EXTRA_3 = 18,
   SHARDSCOPE_LANE_EXTRA_4 = 19
 };
 
-/* Only ever appended. */
+/* Values are only ever appended. */
 enum {
   /* clang-format off */
   /* written from event_kinds.def */
@@ -122,24 +122,24 @@ enum {
   SHARDSCOPE_PHASE_REDUCE = 2, /* on the reduce lane */
   SHARDSCOPE_PHASE_OPTIMIZER = 3,
   SHARDSCOPE_PHASE_GATHER = 4, /* on the gather lane */
-  /* Between two steps; the step is the number of steps made. Kept apart from computation. */
+  /* Between two steps; `step` is the number of completed steps. Not counted as computation. */
   SHARDSCOPE_PHASE_CHECKPOINT_SAVE = 5,
   SHARDSCOPE_PHASE_CHECKPOINT_LOAD = 6,
-  SHARDSCOPE_PHASE_GENERATION = 7, /* of text to train on (RL) */
+  SHARDSCOPE_PHASE_GENERATION = 7, /* of training text (RL) */
   SHARDSCOPE_PHASE_EVALUATION = 8,
   SHARDSCOPE_PHASE_COMPILATION = 9
 };
-/* Of a deferred update: its sum is complete and the worker may begin; the device has its parameters. */
+/* State of a deferred update: its sum is complete and the worker may begin; the device has the parameters. */
 enum { SHARDSCOPE_DEFERRED_BEGUN = 0, SHARDSCOPE_DEFERRED_PUBLISHED = 1 };
-/* Why it began: nothing is chosen yet, its interval is over, the matrices voted for it, columns are chosen
-   anew in the next step. */
+/* Why a deferred update began: no columns are selected yet, the interval ended, the matrices voted for it,
+ * columns are selected anew in the next step. */
 enum {
   SHARDSCOPE_UPDATE_WARM_UP = 0,
   SHARDSCOPE_UPDATE_INTERVAL = 1,
   SHARDSCOPE_UPDATE_VOTES = 2,
   SHARDSCOPE_UPDATE_BEFORE_SELECTION = 3
 };
-/* Why columns were chosen: not known, for the first time, its interval is over. */
+/* Why columns were selected: not recorded, first selection, the interval ended. */
 enum {
   SHARDSCOPE_SELECTION_NOT_RECORDED = 0,
   SHARDSCOPE_SELECTION_FIRST = 1,
@@ -147,9 +147,9 @@ enum {
 };
 enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PASS_RECOMPUTE = 2 };
 
-/* A parameter's status, and why it changed. */
+/* A parameter's status. */
 enum { SHARDSCOPE_NOT_AVAILABLE = 0, SHARDSCOPE_IN_FLIGHT = 1, SHARDSCOPE_AVAILABLE = 2 };
-/* Added to a status: this rank also holds its part of a secondary copy (hpZ). */
+/* Added to a status: this rank also holds its shard of a secondary copy (hpZ). */
 enum { SHARDSCOPE_SECONDARY_HELD = 8 };
 enum {
   SHARDSCOPE_CAUSE_FETCH = 0,
@@ -159,7 +159,7 @@ enum {
   SHARDSCOPE_CAUSE_RELEASE = 4,
   SHARDSCOPE_CAUSE_PARTITION = 5,
   SHARDSCOPE_CAUSE_INVALIDATION = 6,
-  SHARDSCOPE_CAUSE_CONTEXT = 7 /* gathered between two steps for the program to read or change */
+  SHARDSCOPE_CAUSE_CONTEXT = 7 /* gathered between two steps, for the program to read or modify */
 };
 
 enum {
@@ -191,7 +191,7 @@ enum {
   SHARDSCOPE_BOOL = 11,
   SHARDSCOPE_OTHER_TYPE = 12 /* none of these */
 };
-/* Which ranks a collective is among. */
+/* The set of ranks that take part in a collective. */
 enum {
   SHARDSCOPE_SCOPE_WORLD = 0,
   SHARDSCOPE_SCOPE_SECONDARY = 1,  /* hpZ: the ranks that share one secondary copy of the parameters */
@@ -201,29 +201,29 @@ enum {
   SHARDSCOPE_SCOPE_INTER_NODE = 5, /* one rank of each node */
   SHARDSCOPE_SCOPE_GROUP = 6       /* a described group: shardscope_group_code() */
 };
-/* `code` of shardscope_collective_begin_among and _end_among: the type, the scope, and how many ranks that is
+/* `code` of shardscope_collective_begin_among and _end_among: element type, scope, and the number of ranks
  * (at most 65535; 0: the whole world). */
 static inline uint32_t shardscope_collective_code(uint8_t dtype, uint8_t scope, uint32_t ranks) {
   return (uint32_t)dtype | (uint32_t)scope << 8 | (ranks & 0xFFFFU) << 16;
 }
-/* ORed into `code`: the operation had ended by the time of the end, it is not known when (an event after the
- * framework's own wait). Such an end is no evidence for clocks, and a bandwidth made with it is at least so
- * much. */
+/* ORed into `code`: the end is an upper bound; the operation ended at an unknown time before it (an event
+ * after the framework's own wait). Such an end is not used to synchronize clocks, and a bandwidth computed
+ * from it is a lower bound. */
 #define SHARDSCOPE_END_IS_BOUND 0x8000U
-/* ORed into `code` of the end alone: the operation failed, as where another of its ranks is gone. For
- * questions of who waits for whom it goes on; such an end is no evidence for clocks. */
+/* ORed into `code` of the end only: the operation failed, for example because another rank died. Analysis of
+ * who waits for whom treats it as still open; such an end is not used to synchronize clocks. */
 #define SHARDSCOPE_ENDED_BY_ERROR 0x4000U
-/* `code` of a collective in a group that shardscope_add_group() has named. */
+/* `code` of a collective in a group described with shardscope_add_group(). */
 static inline uint32_t shardscope_group_code(uint8_t dtype, uint32_t group) {
   return (uint32_t)dtype | (uint32_t)SHARDSCOPE_SCOPE_GROUP << 8 | (group & 0xFFFFU) << 16;
 }
-/* `sequence` of a collective in a group: `number` counts those of the group, alike on all of its ranks; no
- * two collectives of a rank have the same sequence. */
+/* `sequence` of a collective in a group: `number` counts the group's collectives, equally on all its ranks;
+ * no two collectives of a rank have the same sequence. */
 static inline uint32_t shardscope_group_sequence(uint32_t group, uint32_t number) {
   return ((group + 1U) & 0xFFU) << 24 | (number & 0xFFFFFFU);
 }
 
-/* How NCCL moved the bytes of a collective. */
+/* How NCCL transferred the bytes of a collective. */
 enum {
   SHARDSCOPE_NCCL_ALGORITHM_UNKNOWN = 0,
   SHARDSCOPE_NCCL_TREE = 1,
@@ -267,7 +267,7 @@ enum {
 };
 
 /* Why a bucket was flushed: full, a gradient larger than a bucket, the end of backward, a boundary, the next
- * gradient is of another group of parameters, all gradients of the group are there. */
+ * gradient belongs to another parameter group, all gradients of the group are complete. */
 enum {
   SHARDSCOPE_FLUSH_FULL = 0,
   SHARDSCOPE_FLUSH_EXTRA_LARGE = 1,
@@ -278,15 +278,15 @@ enum {
 };
 enum { SHARDSCOPE_TRACE_INVALID = 0, SHARDSCOPE_TRACE_RECORD = 1, SHARDSCOPE_TRACE_COMPLETE = 2 };
 
-/* Why a recorded trace no longer holds. */
+/* Why a recorded trace became invalid. */
 enum {
   SHARDSCOPE_INVALIDATED_MODULE_DIFFERS = 0,
   SHARDSCOPE_INVALIDATED_TRACE_TOO_SHORT = 1,
   SHARDSCOPE_INVALIDATED_PARAMS_DIFFER = 2
 };
 
-/* What the fetches of a micro-step did. Elements of FETCH_* are those of one rank's shards with their
-   padding, of PREFETCH_SUBMIT and ALL_GATHER those of whole parameters. */
+/* Counters of a micro-step's fetches. FETCH_* count elements of one rank's shards, including padding;
+ * PREFETCH_SUBMIT and ALL_GATHER count elements of whole parameters. */
 enum {
   SHARDSCOPE_FORWARD_FETCH_SUBMIT = 0,
   SHARDSCOPE_FORWARD_FETCH_WAIT = 1,
@@ -297,7 +297,7 @@ enum {
   SHARDSCOPE_BACKWARD_PREFETCH_SUBMIT = 6,
   SHARDSCOPE_BACKWARD_ALL_GATHER = 7
 };
-/* Why prefetching stopped where it did. */
+/* Why prefetching stopped. */
 enum {
   SHARDSCOPE_PREFETCH_DISABLED = 0,
   SHARDSCOPE_PREFETCH_NO_TRACE = 1,
@@ -307,8 +307,8 @@ enum {
   SHARDSCOPE_PREFETCH_OFFLOADED = 5,
   SHARDSCOPE_PREFETCH_RETURNED = 6 /* no fetch: a module returned a parameter, whose id is in prefetched */
 };
-/* What became of a prefetch: there long before it was used, just before, after it was needed (with a
-   wait), discarded with an invalid trace, released without a use. */
+/* Outcome of a prefetch: complete long before the use, just before it, after it (the use waited), discarded
+ * with an invalid trace, released without a use. */
 enum {
   SHARDSCOPE_PREFETCH_EARLY = 0,
   SHARDSCOPE_PREFETCH_JUST_IN_TIME = 1,
@@ -316,9 +316,9 @@ enum {
   SHARDSCOPE_PREFETCH_MISTARGETED = 3,
   SHARDSCOPE_PREFETCH_UNUSED = 4
 };
-/* What there may be no more of in flight. */
+/* Operations whose number in flight is limited. */
 enum { SHARDSCOPE_LIMIT_GATHERS = 0, SHARDSCOPE_LIMIT_REDUCTIONS = 1 };
-/* Why a parameter of the released module stays. */
+/* Why a parameter of the released module stays gathered. */
 enum {
   SHARDSCOPE_KEEP_PERSISTENT = 0,
   SHARDSCOPE_KEEP_REUSED_SOON = 1,
@@ -333,10 +333,10 @@ enum {
   SHARDSCOPE_DEVICE_TO_HOST = 1,
   SHARDSCOPE_NVME_READ = 2,
   SHARDSCOPE_NVME_WRITE = 3,
-  SHARDSCOPE_INPUT_TO_DEVICE = 4 /* a micro-batch; the others are of offloaded states and parameters */
+  SHARDSCOPE_INPUT_TO_DEVICE = 4 /* a micro-batch; the other kinds are offloaded states and parameters */
 };
 
-/* What a GPU did. */
+/* Kind of GPU work. */
 enum {
   SHARDSCOPE_GPU_KERNEL = 0,
   SHARDSCOPE_GPU_HOST_TO_DEVICE = 1,
@@ -346,25 +346,25 @@ enum {
   SHARDSCOPE_GPU_OTHER_COPY = 5, /* between host and host, arrays */
   SHARDSCOPE_GPU_MEMSET = 6
 };
-/* For whom: what `owner` is the id of. */
+/* What launched the work; the meaning of its `owner` id. */
 enum {
   SHARDSCOPE_GPU_OWNER_NONE = 0,
-  SHARDSCOPE_GPU_OWNER_FORWARD = 1, /* a module, and its pass */
+  SHARDSCOPE_GPU_OWNER_FORWARD = 1, /* module, and its pass */
   SHARDSCOPE_GPU_OWNER_BACKWARD = 2,
   SHARDSCOPE_GPU_OWNER_RECOMPUTE = 3,
-  SHARDSCOPE_GPU_OWNER_COLLECTIVE = 4, /* its sequence number */
-  SHARDSCOPE_GPU_OWNER_TRANSFER = 5,   /* a parameter */
-  SHARDSCOPE_GPU_OWNER_OPTIMIZER = 6,  /* a sub-group */
+  SHARDSCOPE_GPU_OWNER_COLLECTIVE = 4, /* sequence of the collective */
+  SHARDSCOPE_GPU_OWNER_TRANSFER = 5,   /* parameter */
+  SHARDSCOPE_GPU_OWNER_OPTIMIZER = 6,  /* sub-group */
   SHARDSCOPE_GPU_OWNER_PHASE = 7       /* a SHARDSCOPE_PHASE_... */
 };
-/* In which call the host waited. */
+/* The call in which the host waited. */
 enum {
   SHARDSCOPE_GPU_SYNC_EVENT = 0,
   SHARDSCOPE_GPU_SYNC_STREAM_WAIT_EVENT = 1,
   SHARDSCOPE_GPU_SYNC_STREAM = 2,
   SHARDSCOPE_GPU_SYNC_CONTEXT = 3
 };
-/* What the ranks of a group do together. */
+/* What the ranks of a group share. */
 enum {
   SHARDSCOPE_GROUP_OTHER = 0,
   SHARDSCOPE_GROUP_WORLD = 1,
@@ -373,18 +373,18 @@ enum {
   SHARDSCOPE_GROUP_REPLICA = 4, /* hold the same shard */
   SHARDSCOPE_GROUP_TENSOR = 5,
   SHARDSCOPE_GROUP_PIPELINE = 6,
-  SHARDSCOPE_GROUP_CONTEXT = 7, /* parts of a sequence */
+  SHARDSCOPE_GROUP_CONTEXT = 7, /* a sequence: each rank has a part */
   SHARDSCOPE_GROUP_EXPERT = 8
 };
 
-/* What a program can record of a run: bits of `records` of shardscope_run_info. Where a bit is missing views
- * say that the figure is not recorded, and why, instead of showing nothing. Only ever appended. */
+/* What a program can record of a run: bits of `records` in shardscope_run_info. Where a bit is missing views
+ * say "not recorded" and the reason instead of showing nothing. Bits are only ever appended. */
 #define SHARDSCOPE_RECORDS_STEPS (UINT64_C(1) << 0)
 #define SHARDSCOPE_RECORDS_MICRO_STEPS (UINT64_C(1) << 1)
 #define SHARDSCOPE_RECORDS_PHASES (UINT64_C(1) << 2)
 #define SHARDSCOPE_RECORDS_MODULES (UINT64_C(1) << 3)
 #define SHARDSCOPE_RECORDS_PARAM_STATUS (UINT64_C(1) << 4)
-#define SHARDSCOPE_RECORDS_LAYOUT (UINT64_C(1) << 5) /* slices: who owns what */
+#define SHARDSCOPE_RECORDS_LAYOUT (UINT64_C(1) << 5) /* slices: the rank that owns each element */
 #define SHARDSCOPE_RECORDS_FETCH_WAITS (UINT64_C(1) << 6)
 #define SHARDSCOPE_RECORDS_PREFETCHES (UINT64_C(1) << 7)
 #define SHARDSCOPE_RECORDS_PREFETCH_REASONS (UINT64_C(1) << 8)
@@ -392,7 +392,7 @@ enum {
 #define SHARDSCOPE_RECORDS_TRACE (UINT64_C(1) << 10)
 #define SHARDSCOPE_RECORDS_FETCH_COUNTERS (UINT64_C(1) << 11)
 #define SHARDSCOPE_RECORDS_COLLECTIVES (UINT64_C(1) << 12)
-#define SHARDSCOPE_RECORDS_COLLECTIVE_ENDS (UINT64_C(1) << 13) /* that are evidence, not bounds */
+#define SHARDSCOPE_RECORDS_COLLECTIVE_ENDS (UINT64_C(1) << 13) /* measured ends, not upper bounds */
 #define SHARDSCOPE_RECORDS_COLLECTIVE_PARTS (UINT64_C(1) << 14)
 #define SHARDSCOPE_RECORDS_GROUPS (UINT64_C(1) << 15)
 #define SHARDSCOPE_RECORDS_BUCKETS (UINT64_C(1) << 16)
@@ -411,10 +411,10 @@ enum {
 #define SHARDSCOPE_RECORDS_GATES (UINT64_C(1) << 29)
 #define SHARDSCOPE_RECORDS_KERNELS (UINT64_C(1) << 30)
 #define SHARDSCOPE_RECORDS_NCCL (UINT64_C(1) << 31)
-#define SHARDSCOPE_RECORDS_NOT_FINITE_GRADIENTS (UINT64_C(1) << 32) /* whose they are */
+#define SHARDSCOPE_RECORDS_NOT_FINITE_GRADIENTS (UINT64_C(1) << 32) /* the parameters they belong to */
 #define SHARDSCOPE_RECORDS_ALL ((UINT64_C(1) << 33) - 1)
 
-/* delay_ns of shardscope_gpu_begin and _end where the launch was not recorded. */
+/* delay_ns of shardscope_gpu_begin and _end if the launch was not recorded. */
 #define SHARDSCOPE_NO_DELAY INT64_MIN
 
 #endif

@@ -1,5 +1,5 @@
-/* The events of Shardscope's C interface: one inline function per kind, over shardscope_emit(). What each
- * event means, and when a runtime emits it, is in docs/events.md. Included by shardscope.h; include that. */
+/* The events of Shardscope's C interface: one inline function per kind, on top of shardscope_emit().
+ * docs/events.md describes each event and when a runtime emits it. Included by shardscope.h; include that. */
 #ifndef SHARDSCOPE_EVENTS_H
 #define SHARDSCOPE_EVENTS_H
 
@@ -15,11 +15,11 @@
 extern "C" {
 #endif
 
-/* One function for each kind is in event_functions.h, written from the library's table of kinds; here are
- * what they stand on, and shorter forms. The kinds gate, paused_begin, paused_end, message and detail_changed
- * have none: the library emits them itself (shardscope_gate, shardscope_message). For times taken elsewhere
- * fill in a shardscope_event and give it to shardscope_emit_at(); the functions of what a GPU's driver
- * recorded do. */
+/* event_functions.h has one function for each kind and is generated from the library's table of kinds; this
+ * file has what they call, and shorter forms. The kinds gate, paused_begin, paused_end, message and
+ * detail_changed have none: the library emits them itself (shardscope_gate, shardscope_message). For
+ * timestamps taken elsewhere fill in a shardscope_event and call shardscope_emit_at(), as the functions of
+ * GPU records do. */
 
 static inline void shardscope_record_(uint16_t kind, uint8_t lane, uint8_t code, uint32_t a, uint32_t b,
                                       uint32_t c, int64_t v0, int64_t v1) {
@@ -49,7 +49,7 @@ static inline int64_t shardscope_bits_(double value) {
 
 /* ---- shorter forms ------------------------------------------------------------------------------------ */
 
-/* A collective among all ranks. `parts` is given to shardscope_collective_submitted() and not again. */
+/* A collective among all ranks. `parts` is recorded by shardscope_collective_submitted(), not here. */
 static inline void shardscope_collective_begin(uint8_t lane, uint8_t op, uint32_t sequence, uint32_t group,
                                                uint32_t parts, int64_t elems, int64_t bytes) {
   (void)parts;
@@ -61,20 +61,20 @@ static inline void shardscope_collective_end(uint8_t lane, uint8_t op, uint32_t 
                                   shardscope_collective_code((uint8_t)dtype, SHARDSCOPE_SCOPE_WORLD, 0),
                                   elems, bytes);
 }
-/* The same where the length is not known; no module expected: the trace was too short. */
+/* The same without the trace's length; if no module was expected, the trace was too short. */
 static inline void shardscope_trace_invalidated(uint32_t expected_module, uint32_t got_module,
                                                 uint32_t trace_step) {
   shardscope_trace_invalidated_by(expected_module == SHARDSCOPE_NO_ID ? SHARDSCOPE_INVALIDATED_TRACE_TOO_SHORT
                                                                       : SHARDSCOPE_INVALIDATED_MODULE_DIFFERS,
                                   expected_module, got_module, trace_step, 0);
 }
-/* The same where the cause is not known. */
+/* The same if the cause is unknown. */
 static inline void shardscope_columns_selected(uint32_t param, uint32_t step, uint32_t columns,
                                                int64_t elems_chosen, int64_t elems_of_rank) {
   shardscope_columns_selected_because(SHARDSCOPE_SELECTION_NOT_RECORDED, param, step, columns, elems_chosen,
                                       elems_of_rank);
 }
-/* The same where the cause is not known. */
+/* The same if the cause is unknown. */
 static inline void shardscope_deferred_update(uint8_t state, uint32_t step, uint32_t steps_summed,
                                               int64_t elems) {
   shardscope_deferred_update_because(state, SHARDSCOPE_NO_ID, step, steps_summed, elems);

@@ -32,54 +32,54 @@ extern "C" {
 #define SHARDSCOPE_API
 #endif
 
-/* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
- * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
+/* Version of the interface in this header; shardscope_abi_version() returns the library's. Additions raise
+ * it; existing functions and values keep their meaning as long as the file is called libshardscope.so.1. */
 #define SHARDSCOPE_ABI_VERSION 7
 
-/* "None" in an id field of an event or a table. */
+/* Value of an id field of an event or a table that has no id. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
 
 typedef enum shardscope_status {
   SHARDSCOPE_OK = 0,
-  SHARDSCOPE_INVALID_ARGUMENT = 1, /* a value that cannot be: nothing has been changed */
-  SHARDSCOPE_INVALID_STATE = 2,    /* not now: after the start, before it, or another run is going on */
+  SHARDSCOPE_INVALID_ARGUMENT = 1, /* a value is out of range; nothing was changed */
+  SHARDSCOPE_INVALID_STATE = 2,    /* wrong order: the run is or is not started, or another run exists */
   SHARDSCOPE_OUT_OF_MEMORY = 3,
   SHARDSCOPE_FAILED = 4 /* the system refused: endpoint, key file, threads */
 } shardscope_status;
 
-/* A run of this process: first described, then started, then ended. */
+/* A run of this process: described, then started, then finished. */
 typedef struct shardscope_run shardscope_run;
 
 SHARDSCOPE_API uint32_t shardscope_abi_version(void);
 /* "0.1.0" */
 SHARDSCOPE_API const char* shardscope_version(void);
-/* What went wrong in the last call on this thread that did not return SHARDSCOPE_OK; never NULL. Valid until
- * the next call on this thread. */
+/* Message of the last call on this thread that did not return SHARDSCOPE_OK; never NULL. Valid until the next
+ * call on this thread. */
 SHARDSCOPE_API const char* shardscope_last_error(void);
 
 /* ---- describing a run ------------------------------------------------------------------------------ */
 
 typedef struct shardscope_run_info {
   size_t size;
-  const char* run_id; /* the same on every rank, another for every run; required */
+  const char* run_id; /* equal on all ranks of a run, unique to the run; required */
   const char* model;
   const char* device;
   const char* hardware;
-  const char* versions;    /* of your framework and what it stands on */
-  const char* config_json; /* the whole effective configuration with DeepSpeed's keys, as JSON */
+  const char* versions;    /* of your framework and its dependencies */
+  const char* config_json; /* the whole effective configuration, with DeepSpeed's keys, as JSON */
   const char* host;        /* NULL: this machine's name */
-  uint32_t rank, world;    /* world at least 1, rank below it */
+  uint32_t rank, world;    /* world >= 1, rank < world */
   uint32_t local_world;    /* ranks on this machine */
   int32_t stage;           /* ZeRO stage, 0 to 3 */
-  int64_t elems;           /* parameters of the model; 0: the sum of those described */
-  uint32_t param_bytes;    /* of one stored element: 2 or 4 */
+  int64_t elems;           /* parameters of the model; 0: the sum of the described ones */
+  uint32_t param_bytes;    /* bytes of one stored element: 2 or 4 */
   uint32_t grad_bytes;
   uint32_t master_bytes;             /* 4 if fp32 master weights are kept beside 16-bit ones, else 0 */
-  int32_t simulated;                 /* 1: events of a model of a run, shown as such everywhere */
+  int32_t simulated;                 /* 1: the events come from a simulation, and every view says so */
   double link_gbps, link_latency_us; /* an emulated link; 0: none */
   /* Since version 3. */
   const char* framework; /* "DeepSpeed 0.19.8" */
-  uint64_t records;      /* SHARDSCOPE_RECORDS_... ORed: what you can record of a run; 0: you do not say */
+  uint64_t records;      /* SHARDSCOPE_RECORDS_... ORed: what you can record of a run; 0: unknown */
 } shardscope_run_info;
 #define SHARDSCOPE_RUN_INFO_INIT                                                                            \
   {                                                                                                         \
@@ -87,19 +87,19 @@ typedef struct shardscope_run_info {
         NULL, 0                                                                                             \
   }
 
-/* A module of the model's tree. Describe a parent before its children: ids count up from 0. */
+/* A module of the model's tree. Describe a parent before its children. Ids count up from 0. */
 typedef struct shardscope_module {
   size_t size;
   uint32_t parent;  /* SHARDSCOPE_NO_ID: the root */
   const char* path; /* "transformer.h.0.attn" */
   const char* type; /* "Linear" */
   int32_t hooks;    /* 1 if module events are emitted for it */
-  uint32_t model;   /* of a root: shardscope_add_model(); others are of their parent's. Since version 3 */
+  uint32_t model;   /* of a root: id of shardscope_add_model(); others inherit it. Since version 3 */
 } shardscope_module;
 #define SHARDSCOPE_MODULE_INIT \
   { sizeof(shardscope_module), SHARDSCOPE_NO_ID, NULL, NULL, 1, 0 }
 
-/* One of several models of a run. A run with one model needs none. Since version 3. */
+/* One of several models of a run. A run with one model does not need it. Since version 3. */
 typedef struct shardscope_model {
   size_t size;
   const char* name; /* "Qwen2.5-7B" */
@@ -108,8 +108,8 @@ typedef struct shardscope_model {
 #define SHARDSCOPE_MODEL_INIT \
   { sizeof(shardscope_model), NULL, NULL }
 
-/* A process group that this rank is in. Ids are the rank's own: on another rank the same group is the one
- * with this name and these ranks. Since version 3. */
+/* A process group that this rank belongs to. Ids are local to the rank: on other ranks the same group is the
+ * one with the same name and ranks. Since version 3. */
 typedef struct shardscope_group {
   size_t size;
   const char* name;      /* "tp", "mesh_dp_shard" */
@@ -148,51 +148,51 @@ typedef struct shardscope_param {
 typedef struct shardscope_slice {
   size_t size;
   uint32_t param, rank;
-  int64_t param_offset;  /* where it begins in the parameter, in elements */
-  int64_t shard_offset;  /* and in what the rank owns */
+  int64_t param_offset;  /* first element in the parameter */
+  int64_t shard_offset;  /* first element in the rank's shard */
   int64_t elems;         /* without padding */
-  int64_t padding_elems; /* behind it */
-  /* `elems` elements in pieces of block_elems, which begin stride_elems apart: a tensor that is sharded along
-   * another dimension than its first. Both 0: one piece. Since version 3. */
+  int64_t padding_elems; /* padding after them */
+  /* `elems` elements in blocks of block_elems, whose starts are stride_elems apart: a tensor that is sharded
+   * along a dimension other than the first. Both 0: one block. Since version 3. */
   int64_t block_elems, stride_elems;
 } shardscope_slice;
 #define SHARDSCOPE_SLICE_INIT \
   { sizeof(shardscope_slice), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Creates a run to be described. The caller owns it: shardscope_run_destroy(). */
+/* Creates a run that is not started. The caller owns it and frees it with shardscope_run_destroy(). */
 SHARDSCOPE_API shardscope_status shardscope_run_create(const shardscope_run_info* info, shardscope_run** run);
-/* `id`, if not NULL, receives the number by which events and other tables name it. */
+/* `id`, if not NULL, receives the id of the module, which events and other tables refer to. */
 SHARDSCOPE_API shardscope_status shardscope_add_module(shardscope_run* run, const shardscope_module* module,
                                                        uint32_t* id);
 SHARDSCOPE_API shardscope_status shardscope_add_param(shardscope_run* run, const shardscope_param* param,
                                                       uint32_t* id);
-/* `module` uses `param`. The first module that says so is the parameter's owner. */
+/* `module` uses `param`. The first module of a parameter is its owner. */
 SHARDSCOPE_API shardscope_status shardscope_use_param(shardscope_run* run, uint32_t module, uint32_t param);
-/* `param` is not trained (requires_grad false): it has weights, no gradient and no optimizer states, which
- * the expressions of memory and volume then leave out. Since version 2. */
+/* `param` is not trained (requires_grad false): it has weights, but no gradient and no optimizer states; the
+ * formulas of memory and communication volume leave those out. Since version 2. */
 SHARDSCOPE_API shardscope_status shardscope_freeze_param(shardscope_run* run, uint32_t param);
 SHARDSCOPE_API shardscope_status shardscope_add_slice(shardscope_run* run, const shardscope_slice* slice);
 
-/* What follows is since version 3. A run may be described on after its start: the functions above, too, add
- * to what is known, and shardscope_publish() sends it. Ids count on and keep their meaning. */
+/* The functions below exist since version 3. They and the ones above may also be called after the start: they
+ * extend the tables, and shardscope_publish() sends them. Ids continue; existing ones keep their meaning. */
 SHARDSCOPE_API shardscope_status shardscope_add_model(shardscope_run* run, const shardscope_model* model,
                                                       uint32_t* id);
-/* At most 255. */
+/* At most 255 groups. */
 SHARDSCOPE_API shardscope_status shardscope_add_group(shardscope_run* run, const shardscope_group* group,
                                                       uint32_t* id);
-/* What `lane`, a SHARDSCOPE_LANE_..., is called in this run: "all-gather copy-in". */
+/* Name of `lane` (SHARDSCOPE_LANE_...) in this run, such as "all-gather copy-in". */
 SHARDSCOPE_API shardscope_status shardscope_name_lane(shardscope_run* run, uint8_t lane, const char* name);
-/* `what`, SHARDSCOPE_RECORDS_... ORed, cannot be shown of this run, and why, for people: "compiled with
- * DeepCompile: there are no module hooks". Takes it out of `records`. */
+/* `what` (SHARDSCOPE_RECORDS_... ORed) cannot be recorded in this run; `why` is shown to users: "compiled
+ * with DeepCompile: there are no module hooks". Clears these bits of `records`. */
 SHARDSCOPE_API shardscope_status shardscope_not_recorded(shardscope_run* run, uint64_t what, const char* why);
-/* Takes over everything of `info` but run_id, rank, world, local_world and host, which stay. */
+/* Replaces everything in `info` except run_id, rank, world, local_world and host. */
 SHARDSCOPE_API shardscope_status shardscope_update_run(shardscope_run* run, const shardscope_run_info* info);
-/* Sends what was described since the start or the last call. Before the start: nothing to do. The whole
- * description goes again, so call it once for many additions, not per step. */
+/* Sends the tables if they changed since the start or the last call. Before the start: does nothing. The
+ * whole description is sent again: call it once after many additions, not every step. */
 SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run);
 
-/* Since version 6: one of the optimizer's parameter groups; they are numbered in the order of the calls. A
- * run that gives none has one, of all trained parameters. A parameter is in at most one. */
+/* Adds one of the optimizer's parameter groups; groups are numbered in the order of the calls. A run without
+ * any has one, of all trained parameters. A parameter is in at most one group. Since version 6. */
 SHARDSCOPE_API shardscope_status shardscope_add_param_group(shardscope_run* run,
                                                             const shardscope_param_group* group);
 
@@ -202,10 +202,10 @@ typedef struct shardscope_options {
   size_t size;
   const char* endpoint; /* the collector: tcp://host:port or ipc://path; NULL or "": SHARDSCOPE_ENDPOINT of
                            the environment; if that is not set either, events are discarded */
-  int32_t detail;       /* a SHARDSCOPE_DETAIL_...; viewers can change it while the run goes on */
+  int32_t detail;       /* a SHARDSCOPE_DETAIL_...; viewers can change it during the run */
   uint64_t ring_events; /* capacity per emitting thread; 0: 65536 */
-  uint64_t queue_bytes; /* unsent batches kept while the collector is slow or away; 0: 64 MiB */
-  double linger_s;      /* longest wait at the end for the collector to take the rest */
+  uint64_t queue_bytes; /* limit of unsent batches while the collector is slow or absent; 0: 64 MiB */
+  double linger_s;      /* longest wait at the end for the collector to receive the rest */
   const char* key_file; /* publishing key (docs/security.md); NULL or "": the file that SHARDSCOPE_KEY of the
                            environment names, else the one that a collector of this user on this machine has
                            left; "none": without a key, to any listener */
@@ -213,26 +213,26 @@ typedef struct shardscope_options {
 #define SHARDSCOPE_OPTIONS_INIT \
   { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }
 
-/* Keeps a beginning: from now on events go into the threads' rings, the first `ring_events` of each (0:
- * 65536), up to `detail`, until a run starts; that run sends them, with their own times. For programs that
- * emit before anything is known of the run. `detail` -1: keep no more. Not while a run goes on. Since version
- * 3. */
+/* Records before a run starts: events go into the threads' rings, up to level `detail`, the first
+ * `ring_events` of each thread (0: 65536). The run that starts next sends them, with their original
+ * timestamps. For programs that emit before they can describe the run. `detail` -1: stop and discard.
+ * SHARDSCOPE_INVALID_STATE while a run is started. Since version 3. */
 SHARDSCOPE_API shardscope_status shardscope_keep(int32_t detail, uint64_t ring_events);
 
-/* Begins to publish. Never waits for the collector, which may come later, go and
- * come back: what does not fit meanwhile is dropped, least important first, and counted. `options` may be
+/* Starts publishing. Never waits for the collector, which may start later, disconnect and reconnect: events
+ * that do not fit into the queue meanwhile are dropped, least important first, and counted. `options` may be
  * NULL. */
 SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const shardscope_options* options);
-/* Says that this rank has ended: exit code (0: success) and a message. Emit nothing afterwards. */
+/* Reports the end of this rank: exit code (0: success) and a message. Emit nothing afterwards. */
 SHARDSCOPE_API shardscope_status shardscope_finish(shardscope_run* run, int32_t exit_code, const char* text);
-/* Sends what is left, within linger_s, and frees everything. NULL is allowed. No thread may still be inside a
- * function that was given `run`. */
+/* Sends the remaining events, for at most linger_s, and frees everything. NULL is allowed. No other thread
+ * may still be in a function that was given `run`. */
 SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run);
 
 typedef struct shardscope_counts {
   size_t size;
-  uint64_t dropped; /* events lost at the source: full rings, full queue */
-  uint64_t invalid; /* events refused because their kind, lane, code or time cannot be */
+  uint64_t dropped; /* events lost on this rank: full rings, full queue */
+  uint64_t invalid; /* events rejected because their kind, lane or timestamp is out of range */
 } shardscope_counts;
 #define SHARDSCOPE_COUNTS_INIT \
   { sizeof(shardscope_counts), 0, 0 }
@@ -258,67 +258,67 @@ enum {
   SHARDSCOPE_DETAIL_KERNELS = 4
 };
 
-/* Not 0 if events of this level are wanted now. shardscope_emit() asks itself; use it to spare yourself the
- * making of an event. */
+/* Not 0 if events of this level are recorded now. shardscope_emit() checks this itself; call it to avoid the
+ * cost of filling in an event. */
 SHARDSCOPE_API int32_t shardscope_enabled(int32_t detail);
-/* Now, on the calling thread. Discarded before the start (but see shardscope_keep), and below the level that
- * is wanted. */
+/* Emits an event, timestamped now, on the calling thread. Discarded before the start (except after
+ * shardscope_keep) and below the current level of detail. */
 SHARDSCOPE_API void shardscope_emit(const shardscope_event* event);
-/* With a time taken elsewhere, such as a GPU's: nanoseconds of CLOCK_MONOTONIC. Within a lane begin and end
- * events must nest; a lane's events may come from different threads. */
+/* With a timestamp taken elsewhere, such as a GPU's: nanoseconds of CLOCK_MONOTONIC. Begin and end events
+ * must nest within a lane; a lane's events may come from different threads. */
 SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event);
-/* `count` of them in one call, each at its own time, or all now if `monotonic_ns` is NULL. Since version 3.
- */
+/* Emits `count` events, each at its own timestamp, or all now if `monotonic_ns` is NULL. Since version 3.
+ * */
 SHARDSCOPE_API void shardscope_emit_many(const shardscope_event* events, const int64_t* monotonic_ns,
                                          size_t count);
 /* A category of a pool (SHARDSCOPE_POOL_..., SHARDSCOPE_MEMORY_...) holds `bytes` now. For programs that
- * sample levels instead of reporting every allocation; in one pool it is the one or the other. A level that
- * did not change costs no event. Since version 3. */
+ * sample levels instead of reporting every allocation; do not mix both in one pool. An unchanged level emits
+ * no event. Since version 3. */
 SHARDSCOPE_API void shardscope_memory_level(uint8_t pool, uint8_t category, int64_t bytes);
-/* Called with every event that is wanted and takes its own time (shardscope_emit), on the thread that emits
- * it and before it is kept: what a profiler of the GPU needs to say whose the work is that this thread queues
- * next. It must be quick and must not emit. One in a process; NULL: none. A call may still run when this
- * returns. Since version 5. */
+/* Called for every recorded event of shardscope_emit(), on the emitting thread and before the event is
+ * stored: a GPU profiler attributes the work that this thread launches next to it. It must be fast and must
+ * not emit. One per process; NULL: none. The previous one may still be running when this returns. Since
+ * version 5. */
 typedef void (*shardscope_observer)(const shardscope_event* event);
 SHARDSCOPE_API void shardscope_observe(shardscope_observer observer);
-/* Collective `sequence` is what the calling thread hands to NCCL from now on; SHARDSCOPE_NO_ID: none that is
- * recorded. NCCL's profiler plugin then gives what NCCL says of a call that number. Once called in a process,
- * the plugin gives no numbers of its own there. Since version 7. */
+/* From now on the calling thread's NCCL calls belong to collective `sequence`; SHARDSCOPE_NO_ID: to none that
+ * is recorded. NCCL's profiler plugin labels its events of a call with that sequence. After the first call in
+ * a process the plugin assigns no sequence numbers of its own. Since version 7. */
 SHARDSCOPE_API void shardscope_nccl_calls(uint32_t sequence);
-/* For that plugin: 1 and, if `sequence` is not NULL, what the calling thread said last; 0 where the process
- * never said anything. Since version 7. */
+/* For that plugin: returns 1 and, if `sequence` is not NULL, stores the calling thread's latest sequence; 0
+ * if shardscope_nccl_calls() was never called in this process. Since version 7. */
 SHARDSCOPE_API int32_t shardscope_nccl_calls_of_thread(uint32_t* sequence);
-/* CLOCK_MONOTONIC, nanoseconds. */
+/* Now: nanoseconds of CLOCK_MONOTONIC. */
 SHARDSCOPE_API int64_t shardscope_now_ns(void);
-/* The id of a kernel's or a span's name; the same text has the same id. Not for the hot path: keep the id.
- * Before the start since version 3. */
+/* Id of a kernel's or a span's name; equal texts have equal ids. Not for the hot path: store the id. Allowed
+ * before the start since version 3. */
 SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id);
 
 enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };
-/* A text for people, with one of the severities above. Not for the hot path. */
+/* Emits a text for users, with one of the severities above. Not for the hot path. */
 SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t severity, const char* text);
 
 /* ---- requests ---------------------------------------------------------------------------------------- */
 
-/* What a viewer asks of a running rank. Since version 4. */
+/* What a viewer can request from a running rank. Since version 4. */
 enum {
-  SHARDSCOPE_REQUEST_STACKS = 0 /* where each of the program's threads is, training's first */
+  SHARDSCOPE_REQUEST_STACKS = 0 /* the stack of each thread of the program, the training thread first */
 };
-/* Writes the answer into `text`, at most `capacity` bytes of UTF-8, and returns how many it has: more than
- * `capacity` where it was cut, which the answer then says. Called on a thread of the library's own that
- * nothing else waits for, one request at a time: it may take its time and take locks, but
- * shardscope_run_destroy() waits for it. It must not destroy the run. */
+/* Writes the answer into `text`, at most `capacity` bytes of UTF-8, and returns its full length: more than
+ * `capacity` if it was truncated, which the message then notes. Called on a thread of the library on which
+ * nothing else waits, one request at a time: it may be slow and take locks, but shardscope_run_destroy()
+ * waits for it. It must not destroy the run. */
 typedef size_t (*shardscope_on_request)(void* context, int32_t request, char* text, size_t capacity);
-/* Sets the function that answers: its text becomes a message of this rank, seen by every viewer and recorded.
- * NULL: requests are answered with "none". A function set before may still run when this returns. Version 4.
- */
+/* Sets the function that answers requests; the answer becomes a message of this rank, shown by every viewer
+ * and recorded. NULL: requests are answered with "none". The previous function may still be running when this
+ * returns. Since version 4. */
 SHARDSCOPE_API shardscope_status shardscope_set_on_request(shardscope_run* run,
                                                            shardscope_on_request on_request, void* context);
 
 /* ---- gates ------------------------------------------------------------------------------------------- */
 
-/* Where a run can be paused. Every rank must pass the same gates in the same order, since a gate's number
- * must mean the same place on all of them. */
+/* Places where a run can be paused. Every rank must pass the same gates in the same order: gates are
+ * numbered, and a number must denote the same place on all ranks. */
 enum {
   SHARDSCOPE_GATE_STEP = 0,        /* id: step */
   SHARDSCOPE_GATE_MICRO_STEP = 1,  /* id: micro-step */
@@ -329,24 +329,24 @@ enum {
   SHARDSCOPE_GATE_BUCKET = 6,   /* before a bucket is flushed; id: bucket */
   SHARDSCOPE_GATE_OPTIMIZER = 7 /* before the optimizer; id: step */
 };
-/* Passes a gate; waits in it for as long as a viewer holds the run there. Threads may take turns, but two at
- * once is SHARDSCOPE_INVALID_STATE: the order would be a matter of luck. */
+/* Passes a gate; blocks while a viewer holds the run there. Different threads may pass gates one after
+ * another; two at once return SHARDSCOPE_INVALID_STATE, because their order would be undefined. */
 SHARDSCOPE_API shardscope_status shardscope_gate(int32_t kind, uint32_t id);
-/* The same in two halves, for callers that must release a lock before waiting (Python's). Passes the gate
- * without waiting; 1: it may be held, call shardscope_gate_wait() with the same arguments before going on; 0:
- * go on. Between the two no other gate may be passed. Since version 3. */
+/* The same in two halves, for callers that must release a lock before waiting (Python's GIL). Passes the gate
+ * without waiting. 1: the run may be held here; call shardscope_gate_wait() with the same arguments before
+ * continuing. 0: continue. No other gate may be passed in between. Since version 3. */
 SHARDSCOPE_API int32_t shardscope_gate_pass(int32_t kind, uint32_t id, uint64_t* ticket);
 SHARDSCOPE_API shardscope_status shardscope_gate_wait(int32_t kind, uint32_t id, uint64_t ticket);
-/* Not 0 while a gate that is passed may be held. Never NULL; valid for the life of the process. */
+/* Pointer to a flag that is not 0 while the next gate may hold. Never NULL; valid until the process ends. */
 SHARDSCOPE_API const volatile int32_t* shardscope_gate_flag(void);
-/* Inline: one load after the first call. */
+/* Inline; one load after the first call. */
 static inline int32_t shardscope_gate_armed(void) {
   static const volatile int32_t* flag;
   if (!flag) flag = shardscope_gate_flag();
   return *flag;
 }
-/* Called on the thread that passes the gate before it reports that it holds: wait here for your device, so
- * that nothing is in progress. NULL: nothing to wait for. It must not call back into this library. */
+/* Called on the thread that passes the gate, before the library reports the hold: wait for your device here,
+ * so that no work is in progress. NULL: no call. It must not call back into this library. */
 SHARDSCOPE_API shardscope_status shardscope_set_on_hold(shardscope_run* run, void (*on_hold)(void* context),
                                                         void* context);
 

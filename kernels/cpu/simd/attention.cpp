@@ -3,17 +3,17 @@
 // FlashAttention (Dao et al. 2022, algorithm 1) and stores their log-sum-exp; backward recomputes the
 // probabilities from it (FlashAttention-2, algorithm 2).
 //
-// A head is first packed into fp32 rows of Dp = D rounded up to whole vectors (zeros behind), which is also
-// where 16-bit storage is converted: any head width then runs the same full-vector code. The softmax scale is
-// folded into q.
+// A head is first packed into fp32 rows of Dp = D rounded up to whole vectors (zero-padded), which also
+// converts 16-bit storage: every head width then runs the same full-vector code. The softmax scale is folded
+// into q.
 //
 // [Note: below the diagonal]
-// Products go by tiles of kTileRows rows. On the diagonal a tile of queries stops behind the last key that
-// one of its rows sees, and a tile of keys begins at the first query that sees its first. What a tile touches
-// although the row does not see it, at most kTileRows - 1 columns, holds zeros.
+// Products are computed in tiles of kTileRows rows. On the diagonal a tile of queries stops after the last
+// key visible to one of its rows, and a tile of keys begins at the first query that sees its first key.
+// Columns that a tile reads but a row does not see, at most kTileRows - 1, hold zeros.
 //
-// A head's rows come from memory while nothing else needs it: every tile prefetches a few rows of the
-// next head.
+// A head's rows are loaded from memory while the memory bus is otherwise idle: every tile prefetches a few
+// rows of the next head.
 #include "kernels/cpu/simd/matrix_tile.h"
 #include "kernels/cpu/simd/row_reduce.h"
 #include "kernels/cpu/simd/tables.h"
@@ -25,16 +25,16 @@ namespace {
 // A block of scores is 48 KiB forward, backward two blocks of 24 KiB: P and dP.
 constexpr std::int64_t kQueries = 48;        // a multiple of the tile's rows and of every W
 constexpr std::int64_t kForwardKeys = 256;   // a multiple of every W
-constexpr std::int64_t kBackwardKeys = 128;  // that, and of the tile's rows
+constexpr std::int64_t kBackwardKeys = 128;  // likewise, and of the tile's rows
 
 SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 SHARDSCOPE_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Scratch of one head. Rows of transposed matrices are Tp long: one cache line more than T needs, because
-/// rows a power of two apart would fall on few sets of the first-level cache.
-/// Lengths are in floats.
+/// Scratch of one head, in floats. Rows of transposed matrices have length Tp: one cache line
+/// more than T, because rows a power of two apart would map to few sets of the first-level
+/// cache.
 struct Layout {
   std::int64_t D, Dp, Tp;
   explicit Layout(const AttentionShape& s)
@@ -49,9 +49,9 @@ struct Layout {
   }
 };
 
-/// Rows, `bytes` long each, that the next head will read and this one will write.
-/// At most 8 arrays: three for writing (dq, dk, dv) and five for reading (q, k, v, dout, out). One row of
-/// each array in turn, so all proceed alike; step() is cheap once no row is left.
+/// Prefetches rows of `bytes` each that the next head reads and this one writes. At most 8 arrays: three
+/// written (dq, dk, dv) and five read (q, k, v, dout, out). One row of each array in turn, so that all
+/// advance equally; step() is cheap once no row is left.
 class RowPrefetcher {
  public:
   RowPrefetcher(std::int64_t rows, std::int64_t bytes) : rows_(rows), bytes_(bytes) {}
@@ -69,7 +69,7 @@ class RowPrefetcher {
   [[gnu::always_inline]] void step(std::int64_t n) {
     for (; n > 0 && row_ < rows_ && count_ > 0; --n) {
       Part& part = parts_[next_];
-      // __builtin_prefetch takes constants only: 1 asks for the line in exclusive state.
+      // __builtin_prefetch takes constants only; 1 requests the line in exclusive state.
       if (part.write) {
         for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 1, 3);
       } else {
@@ -94,8 +94,8 @@ class RowPrefetcher {
   std::int64_t rows_, bytes_;
 };
 
-/// dst[T, Dp] = src[t * stride + 0..D) * factor.
-/// load_partial has zeros behind the head's columns: they add nothing to a product, and results there are
+/// dst[T, Dp] = src[t * stride + 0..D) * factor. load_partial zero-pads the
+/// head's columns: they add nothing to a product, and their results are
 /// zeros.
 template <class S>
 [[gnu::always_inline]] inline void pack(float* dst, const typename S::Storage* src, std::int64_t T,
@@ -109,8 +109,8 @@ template <class S>
   }
 }
 
-/// dst[t * stride + 0..D) = src[T, Dp] * factor.
-/// Rounded once to the storage type; the padding is not stored.
+/// dst[t * stride + 0..D) = src[T, Dp] * factor. Rounded once to the storage type; the padding is not
+/// stored.
 template <class S>
 [[gnu::always_inline]] inline void unpack(typename S::Storage* dst, const float* src, std::int64_t T,
                                           std::int64_t stride, const Layout& l, float factor) {
@@ -123,8 +123,8 @@ template <class S>
   }
 }
 
-/// dst[Dp, Tp] = src[t * stride + 0..D) transposed, zeros behind column T (so that scores of keys that do not
-/// exist are finite).
+/// dst[Dp, Tp] = src[t * stride + 0..D) transposed, zeros after column T (so that scores of nonexistent keys
+/// are finite).
 template <class S>
 [[gnu::always_inline]] inline void pack_transposed(float* dst, const typename S::Storage* src, std::int64_t T,
                                                    std::int64_t stride, const Layout& l) {
@@ -136,7 +136,7 @@ template <class S>
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < W; ++i) {
         const auto* from = src + (t + i) * stride + d;
-        // Rows of 16-bit storage are converted on the way; a row that does not exist is not read.
+        // Rows of 16-bit storage are converted here; a nonexistent row is not read.
         x[i] = i >= count ? vf{} : d + W <= l.D ? S::load(from) : load_partial<S>(from, l.D - d);
       }
       transpose(x);
@@ -146,9 +146,9 @@ template <class S>
   }
 }
 
-/// What a block of queries sees of a block of keys: row r the first `visible` + r of `keys` columns.
-/// Positions are counted within the blocks. `visible` is at most 0 where the first queries come before the
-/// block's first key: such rows see nothing here.
+/// Visibility of a block of keys to a block of queries: row r sees the first `visible` + r of `keys` columns.
+/// Positions are relative to the blocks. `visible` is at most 0 if the first queries precede the block's
+/// first key: such rows see nothing in this block.
 struct CausalMask {
   std::int64_t rows, keys, visible;
   CausalMask(std::int64_t query, std::int64_t rows_of_block, std::int64_t key, std::int64_t most)
@@ -157,22 +157,22 @@ struct CausalMask {
   [[nodiscard]] std::int64_t of_row(std::int64_t r) const { return least(keys, visible + r); }
   // Rows of the tile that begins at row r.
   [[nodiscard]] std::int64_t tile_rows(std::int64_t r) const { return least(kTileRows, rows - r); }
-  /// Columns that a row of the tile of queries from row r on sees.
+  /// Columns visible to the tile of queries that begins at row r.
   [[nodiscard]] std::int64_t of_tile(std::int64_t r) const { return of_row(r + tile_rows(r) - 1); }
   /// The first row that sees column `key`.
   [[nodiscard]] std::int64_t first_row(std::int64_t key) const {
     return key < visible ? 0 : key + 1 - visible;
   }
-  /// Columns of row r that some tile touches.
+  /// Columns of row r that any tile reads.
   [[nodiscard]] std::int64_t touched(std::int64_t r) const {
     return least(keys, visible + r + kTileRows - 1);
   }
 };
 
-/// scores[rows, keys] = q k^T, of a tile the columns that it sees; leading dimension ld.
-/// k_transposed is [Dp, Tp] from the block's first key on. A panel of keys (depth x kPanel floats)
-/// is used by all tiles of rows before the next one. Scores behind what a tile sees are left as they were
-/// and never read.
+/// scores[rows, keys] = q k^T, for each tile the columns that it sees; leading dimension ld.
+/// k_transposed is [Dp, Tp] from the block's first key on. All tiles of rows use a panel of keys (depth
+/// x kPanel floats) before the next one. Scores beyond a tile's visible columns are not written and
+/// never read.
 SHARDSCOPE_INLINE void score_block(const CausalMask& causal, std::int64_t depth, const float* q,
                                    const float* k_transposed, const Layout& l, float* scores, std::int64_t ld,
                                    RowPrefetcher& ahead) {
@@ -188,9 +188,9 @@ SHARDSCOPE_INLINE void score_block(const CausalMask& causal, std::int64_t depth,
   }
 }
 
-/// result[rows, Dp] (+)= weights[rows, keys] values[keys, Dp].
-/// The sum over keys stops behind the last that a row of the tile sees; weights between a row's own last key
-/// and that are zeros (touched()).
+/// result[rows, Dp] (+)= weights[rows, keys] values[keys, Dp]. The sum over keys stops after the last
+/// key visible to a row of the tile; weights between a row's own last key and that one are zeros
+/// (touched()).
 SHARDSCOPE_INLINE void weighted_rows(const CausalMask& causal, const float* weights, std::int64_t ld,
                                      const float* values, const Layout& l, float* result, Sum sum,
                                      RowPrefetcher& ahead) {
@@ -201,9 +201,9 @@ SHARDSCOPE_INLINE void weighted_rows(const CausalMask& causal, const float* weig
   }
 }
 
-/// result[keys, Dp] += weights[rows, keys]^T values[rows, Dp].
-/// weights is read transposed in place: consecutive keys are the rows of the product. It begins at the first
-/// query that sees the tile's first key; a weight of a later key of the tile that this query does not see is
+/// result[keys, Dp] += weights[rows, keys]^T values[rows, Dp]. weights is read transposed in
+/// place: consecutive keys are the rows of the product. The sum begins at the first query that
+/// sees the tile's first key; weights of later keys of the tile that this query does not see are
 /// zero.
 SHARDSCOPE_INLINE void weighted_columns(const CausalMask& causal, const float* weights, std::int64_t ld,
                                         const float* values, const Layout& l, float* result,
@@ -217,30 +217,30 @@ SHARDSCOPE_INLINE void weighted_columns(const CausalMask& causal, const float* w
   }
 }
 
-/// Lanes at or behind `visible` become `other`; `visible` counts from this vector's first lane.
+/// Sets lanes at or after `visible` to `other`; `visible` is relative to this vector's first lane.
 SHARDSCOPE_INLINE vf mask(vf x, std::int64_t visible, float other) {
   return lane_index() < static_cast<std::int32_t>(visible) ? x : set1(other);
 }
 
-/// Of the queries of a block, so far: the largest score, the sum of exp(score - largest), and in `lanes` each
-/// row's reduction before it goes over the lanes.
-/// kQueries is a multiple of W, so that whole vectors of rows can be reduced; rows behind the last query hold
-/// numbers that are never read.
+/// Running state of a block's queries: the largest score, the sum of exp(score - largest), and in
+/// `lanes` each row's partial reduction before it is reduced over lanes. kQueries is a multiple of W,
+/// so that whole vectors of rows can be reduced; rows after the last query hold values that are never
+/// read.
 struct RunningSoftmax {
   alignas(64) float top[kQueries];
   alignas(64) float total[kQueries];
   alignas(64) float lanes[kQueries][W];
 };
 
-/// Scores to exp(score - maximum so far), and the maxima, sums and results of the blocks before brought to
-/// it. In passes over all rows: what a row waits for the others fill.
+/// Converts scores to exp(score - running maximum) and rescales sums and results of earlier blocks to the new
+/// maximum. In passes over all rows: one row's latency overlaps the work on others.
 SHARDSCOPE_INLINE void softmax_block(float* scores, const CausalMask& causal, Sum sum, RunningSoftmax& state,
                                      float* result, const Layout& l) {
   for (std::int64_t r = 0; r < causal.rows; ++r) {
     float* s = scores + r * kForwardKeys;
     const std::int64_t visible = causal.of_row(r);
-    // Pass 1: each row's largest visible score, lane by lane. In the last vector, what the row does not see
-    // becomes -inf, so that pass 3 makes it 0 without a mask.
+    // Pass 1: each row's largest visible score, lane by lane. In the last vector, invisible columns become
+    // -inf, so that pass 3 makes them 0 without a mask.
     vf largest = set1(-__builtin_inff());
     std::int64_t i = 0;
     for (; i + W <= visible; i += W) largest = max(load(s + i), largest);
@@ -252,8 +252,8 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const CausalMask& causal, Su
     store(state.lanes[r], largest);
   }
   for (std::int64_t r = 0; r < causal.rows; r += W) {
-    // Pass 2: W rows at once. `now` is the new maximum; what was summed under the old one shrinks by exp(old
-    // - new). A row that sees nothing of this block has -inf in its lanes and keeps its maximum.
+    // Pass 2: W rows at once. `now` is the new maximum; earlier sums are scaled by exp(old - new). A row that
+    // sees nothing of this block has -inf in its lanes and keeps its maximum.
     vf now = largest_of_rows(state.lanes + r);
     if (sum == Sum::set) {  // the first block always holds a visible key, position 0
       store(state.total + r, vf{});
@@ -272,7 +272,7 @@ SHARDSCOPE_INLINE void softmax_block(float* scores, const CausalMask& causal, Su
   }
   for (std::int64_t r = 0; r < causal.rows; ++r) {
     float* s = scores + r * kForwardKeys;
-    // Pass 3: the exponentials and their sum, then zeros up to what the tiles touch.
+    // Pass 3: the exponentials and their sum, then zeros up to the last column that a tile reads.
     const vf shift = set1(state.top[r]);
     vf added{};
     std::int64_t i = 0;
@@ -302,8 +302,8 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
   pack<S>(v, qkv + 2 * C, T, 3 * C, l, 1.0F);
   pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
 
-  // Queries outside, keys inside: a block's result stays in the cache until it is whole, and is stored once.
-  // The first block of keys sets maximum, sum and result, so nothing of the queries before remains.
+  // Queries outside, keys inside: a block's result stays in cache until it is complete, and is stored once.
+  // The first block of keys sets maximum, sum and result, so nothing of the previous queries remains.
   RunningSoftmax state{};
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = least(T - query, kQueries);
@@ -322,9 +322,9 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
   }
 }
 
-/// Scores to probabilities P, and dP to dscore = P * (dP - delta).
-/// P = exp(score - logsumexp) needs no maximum and no sum: forward has both in logsumexp. Both blocks are
-/// zeros from the last visible key up to what the tiles touch.
+/// Converts scores to probabilities P, and dP to dscore = P * (dP - delta). P = exp(score - logsumexp) needs
+/// no maximum and no sum: forward stored both in logsumexp. Both blocks are zeros from the last visible key
+/// up to the last column that a tile reads.
 SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const CausalMask& causal,
                                         const float* logsumexp, const float* delta) {
   for (std::int64_t r = 0; r < causal.rows; ++r) {
@@ -342,7 +342,7 @@ SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const
     if (i < visible) {
       const vf p = exp_of_score(mask(load(p_row + i), visible - i, -__builtin_inff()) - shift);
       store(p_row + i, p);
-      // P is 0 behind the mask, but 0 * (dP - delta) is NaN where dP is not finite: masked once more.
+      // P is 0 outside the mask, but 0 * (dP - delta) is NaN if dP is not finite: masked again.
       store(d_row + i, mask(p * (load(d_row + i) - centre), visible - i, 0.0F));
       i += W;
     }
@@ -377,7 +377,7 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
   pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
   pack_transposed<S>(v_transposed, qkv + 2 * C, T, 3 * C, l);
   pack<S>(dy, dout, T, C, l, 1.0F);
-  // delta = rowsum(dout * out) stands for the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4).
+  // delta = rowsum(dout * out) equals the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4).
   for (std::int64_t t = 0; t < T; ++t) {
     const float* g = dy + t * l.Dp;
     const auto* y = out + t * C;
@@ -387,22 +387,22 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
     if (i < l.D) s = fma(load(g + i), load_partial<S>(y + i, l.D - i), s);
     delta[t] = sum(s);
   }
-  // dk and dv lie one behind the other. They are added to by every block of queries, dq is set by its first
-  // block of keys.
+  // dk and dv are adjacent. Every block of queries adds to them; dq is set by its first block of
+  // keys.
   __builtin_memset(dk, 0, static_cast<std::size_t>(2 * l.rows()) * sizeof(float));
 
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = least(T - query, kQueries);
     for (std::int64_t key = 0; key < query + rows; key += kBackwardKeys) {
       const CausalMask causal(query, rows, key, kBackwardKeys);
-      // S = q k^T, dP = dout v^T, both to the end of what the block sees; then dv += P^T dout, dk += dS^T q,
-      // dq += dS k. Every element is summed in ascending order, on one thread.
+      // S = q k^T, dP = dout v^T, both up to the last visible key; then dv += P^T dout, dk += dS^T q, dq +=
+      // dS k. Every element is summed in ascending order, on one thread.
       const float* const q_block = q + query * l.Dp;
       const float* const dy_block = dy + query * l.Dp;
       score_block(causal, l.D, q_block, k_transposed + key, l, probability, kBackwardKeys, ahead);
       score_block(causal, l.D, dy_block, v_transposed + key, l, dscore, kBackwardKeys, ahead);
       softmax_gradient(probability, dscore, causal, logsumexp + query, delta + query);
-      // q carries the softmax scale, so dk needs none; dq takes it when it is stored.
+      // q includes the softmax scale, so dk needs none; dq is scaled when it is stored.
       weighted_columns(causal, probability, kBackwardKeys, dy_block, l, dv + key * l.Dp, ahead);
       weighted_columns(causal, dscore, kBackwardKeys, q_block, l, dk + key * l.Dp, ahead);
       weighted_rows(causal, dscore, kBackwardKeys, k + key * l.Dp, l, dq + query * l.Dp,
@@ -416,7 +416,7 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
 
 }  // namespace
 
-// One head at a time uses the scratch.
+// Scratch for one head at a time.
 std::int64_t attention_scratch_floats(const AttentionShape& shape) { return Layout(shape).floats(); }
 
 void attention_forward(void* out, float* logsumexp, const void* qkv, DType type, const AttentionShape& shape,
@@ -434,7 +434,7 @@ void attention_forward(void* out, float* logsumexp, const void* qkv, DType type,
       return static_cast<const Storage*>(qkv) + 3 * row(i) + column(i);
     };
     for (std::int64_t i = first; i < last; ++i) {
-      // What this head writes and the next one reads.
+      // Rows that this head writes and the next one reads.
       RowPrefetcher ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
       ahead.write(static_cast<Storage*>(out) + row(i) + column(i), C);
       if (i + 1 < last) {

@@ -1,14 +1,14 @@
-// Element-wise kernels: blocks that fit the first-level cache are converted to floats where they are not
-// floats already, computed, and converted back with one rounding.
-// y may be an operand: a block of all operands has been read, or an element is read, before it is written.
+// Element-wise kernels: blocks that fit the first-level cache are converted to floats if necessary, computed,
+// and converted back with one rounding. y may be an operand: a block of all operands, or a single element, is
+// read before it is written.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
-/// y[i] = f(a[i]) for floats.
-/// map2: y[i] = f(a[i], b[i]). What f makes of the zeros behind the end is not stored.
+/// y[i] = f(a[i]) for floats. map2: y[i] = f(a[i], b[i]). Results of padding zeros after the end are not
+/// stored.
 template <class F>
 [[gnu::always_inline]] inline void map1(float* y, const float* a, std::int64_t n, F f) {
   std::int64_t i = 0;
@@ -22,11 +22,11 @@ template <class F>
   if (i < n) store_partial(y + i, f(load_partial(a + i, n - i), load_partial(b + i, n - i)), n - i);
 }
 
-// The same for any storage types; floats are read and written where they lie.
+// The same for any storage type; floats are read and written in place.
 template <class F>
 [[gnu::always_inline]] inline void unary(void* y, DType y_type, const void* a, DType a_type, std::int64_t n,
                                          F f) {
-  // 4 KiB a buffer: all of a block stay in the first-level cache between the passes.
+  // 4 KiB per buffer: all buffers of a block stay in the first-level cache between the passes.
   alignas(64) float in[kBlock];
   alignas(64) float result[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {
@@ -58,7 +58,7 @@ constexpr float kSqrt2OverPi = 0.7978845608028654F;
 constexpr float kCubic = 0.044715F;
 
 /// sigmoid(2 z(u)) with z the argument of GELU's tanh, since 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)). |u| is
-/// at most kFarOut, where it is 0 or 1 to 1e-36 and exp neither overflows nor becomes subnormal.
+/// at most kFarOut, where it is 0 or 1 to within 1e-36 and exp neither overflows nor becomes subnormal.
 SHARDSCOPE_INLINE vf gelu_gate(vf u) {
   const vf square = u * u;
   const vf minus_2z = u * fma(square, set1(-2.0F * kSqrt2OverPi * kCubic), set1(-2.0F * kSqrt2OverPi));
@@ -66,8 +66,8 @@ SHARDSCOPE_INLINE vf gelu_gate(vf u) {
 }
 constexpr float kFarOut = 9.9F;  // 2 z = 85
 SHARDSCOPE_INLINE vf gelu_clamp(vf u) { return min(set1(kFarOut), max(set1(-kFarOut), u)); }
-/// Bounded below too: what is left of the gate far out times any u would not be 0.
-/// A NaN is the second operand of max and min, so it passes both bounds.
+/// Bounded below too: the remainder of the gate times a large u would not be 0. NaN is the second operand of
+/// max and min, so it passes both bounds.
 SHARDSCOPE_INLINE vf gelu_value(vf u, vf gate) { return max(set1(-kFarOut), u) * gate; }
 /// With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2). u is
 /// clamped.
@@ -92,7 +92,7 @@ void cast(void* dst, DType dst_type, const void* src, DType src_type, std::int64
       const auto* in = static_cast<const typename From::Storage*>(src);
       auto* result = static_cast<typename To::Storage*>(dst);
       std::int64_t i = 0;
-      // From register to register: no buffer between two conversions.
+      // Register to register: no buffer between two conversions.
       for (; i + W <= n; i += W) To::store(result + i, From::load(in + i));
       if (i < n) store_partial<To>(result + i, load_partial<From>(in + i, n - i), n - i);
     });
@@ -125,10 +125,10 @@ void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const
       });
 }
 
-// Rows of a product's tile, just written. x holds the argument and gets the slope, in place.
+// Rows of a product's tile, just written. x holds the argument and is overwritten by the slope.
 void gelu_rows_slope(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
                      std::int64_t n) {
-  // Value and slope share the exponential, the costly part of both.
+  // Value and slope share the exponential, the expensive part of both.
   const auto both = [](vf u, vf & slope) __attribute__((always_inline)) {
     const vf clamped = gelu_clamp(u);
     const vf gate = gelu_gate(clamped);
@@ -160,7 +160,7 @@ void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64
       y, y_type, x, x_type, n, [](vf u) __attribute__((always_inline)) { return max(vf{}, u); });
 }
 
-// The slope at 0, and of NaN, is 0.
+// The slope at 0 and of NaN is 0.
 void relu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n) {
   binary(
@@ -175,7 +175,7 @@ void add_bias(float* y, const float* bias, std::int64_t rows, std::int64_t cols,
   }
 }
 
-// x| as max(x, 0 - x): one of both is not negative.
+// |x| as max(x, 0 - x): one of the two is not negative.
 void add_abs(float* sums, const void* x, DType type, std::int64_t n) {
   alignas(64) float in[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {

@@ -1,21 +1,21 @@
 // fp32 matrix products on AVX-512: 8 x 48 sums in registers, so that 24 fused multiply-adds follow 3 vector
-// loads and 8 broadcasts, and both units that do them stay busy.
+// loads and 8 broadcasts, and both multiply-add units stay busy.
 //
-// The order of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of
-// B of kDepth x kColumns is packed into panels of 48 columns, which lie in the second-level cache and stream
-// through the first; A goes by in tiles of 8 rows. Rows of A are read where they are; a transposed A is
+// The blocking of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block
+// of B of kDepth x kColumns is packed into panels of 48 columns, which stay in the second-level cache and
+// stream through the first; A is processed in tiles of 8 rows. Rows of A are read in place; a transposed A is
 // packed in strips of 64 columns, whole cache lines of every row.
 //
 // [Note: beside the products]
-// At these shapes an operand is used a few hundred times only, and fetching it from memory, packing it and
-// waiting for the lines of C would take a tenth of the time. A product leaves most of the load and store
-// units' time unused, so a tile does, once every kSegment steps of depth, a little of what will be needed
-// later: it prefetches its lines of C and the next tile's rows of A (or packs a row of the next strip), and
-// packs some of the next block of B into a second buffer. Of a transposed B, whose packing needs the
-// registers that hold the sums, it only prefetches the source.
+// At these shapes an operand is used only a few hundred times, and fetching it from memory, packing it and
+// waiting for the lines of C would take a tenth of the time. Multiply-adds leave most of the load and store
+// units idle, so every kSegment steps of depth a tile does a little work for later: it prefetches its lines
+// of C and the next tile's rows of A (or packs a row of the next strip), and packs some of the next block of
+// B into a second buffer. A transposed B needs the registers of the sums for packing, so only its source is
+// prefetched.
 //
-// Every element of C is summed in order of depth, in blocks of a length that only k decides, whatever its
-// place in C.
+// Every element of C is summed in order of depth, in blocks whose length depends only on k, wherever it is in
+// C.
 #include "kernels/cpu/gemm.h"
 
 #include "kernels/cpu/simd/gemm_pack.h"
@@ -29,19 +29,19 @@ namespace {
 
 constexpr int kRows = 8;
 
-// What a tile does beside its products, see [Note: beside the products]. Each part is cut into as many pieces
-// as segments remain until its result is needed; a copy that is not done then is finished before it is read.
+// Work of a tile besides its products, see [Note: beside the products]. Each part is cut into as many pieces
+// as segments remain until its result is needed; an unfinished copy is completed before it is read.
 struct SideWork {
   const float* rows = nullptr;  // of the next tile, from column 0 of the block
   std::int64_t row_stride = 0, row_count = 0;
   /// The next strip of a transposed A.
   StripCopy strip;
-  RowPrefetcher b;  // a transposed B is packed in registers that a tile needs: its source is only prefetched
-  BlockCopy copy;   // any other is copied
+  RowPrefetcher b;  // a transposed B is packed in registers that a tile needs: only its source is prefetched
+  BlockCopy copy;   // any other B is copied
 };
 
-// Operands of one tile: c[R, V * 16] = a[R, depth] panel[depth, V * 16]. panel[k] is V * 16 floats, zeros
-// behind the last column.
+// Operands of one tile: c[R, V * 16] = a[R, depth] panel[depth, V * 16]. panel[k] is V * 16 floats,
+// zero-padded after the last column.
 struct Tile {
   std::int64_t depth = 0;
   const float* a = nullptr;  // rows `a_row` apart, or packed: element (row, k) at a[k * 16 + row]
@@ -51,7 +51,7 @@ struct Tile {
   std::int64_t ldc = 0;
   __mmask16 last = 0xFFFF;      // lanes of the last vector of columns
   const float* bias = nullptr;  // of these columns, added to the sums
-  bool add = false;             // to what c holds
+  bool add = false;             // to c's old value
   Finish finish = Finish::none;
   const float* operand = nullptr;  // like c
   float* activation = nullptr;
@@ -59,9 +59,9 @@ struct Tile {
   SideWork* side = nullptr;
 };
 
-// R rows times V vectors of sums: 8 x 3 sums and 3 vectors of the panel take 27 of the 32 registers, which
-// leaves room for broadcast elements of A. 24 independent sums hide the latency of a multiply-add. R and V
-// are constants, so that the sums stay in registers; kTiles has all 48 functions.
+// R rows times V vectors of sums: 8 x 3 sums and 3 vectors of the panel take 27 of the 32 registers; the rest
+// is for broadcast elements of A. 24 independent sums hide the latency of a multiply-add. R and V are
+// constants, so that the sums stay in registers; kTiles has all 48 instances.
 template <int R, int V, bool kPacked>
 void multiply_tile(const Tile& t) {
   vf sum_of[R][V];
@@ -71,11 +71,11 @@ void multiply_tile(const Tile& t) {
     for (int v = 0; v < V; ++v) sum_of[r][v] = vf{};
   }
   const std::int64_t row = t.a_row;
-  const float* a0 = t.a;  // three rows to a pointer, which is what addressing modes can reach
+  const float* a0 = t.a;  // three rows per pointer, the range of the addressing modes
   const float* a3 = a0 + 3 * row;
   const float* a6 = a3 + 3 * row;
   const float* b = t.panel;
-  // One step of depth, at k from where the pointers stand. Every sum adds one product a step: in order of
+  // One step of depth, k steps after the pointers. Every sum adds one product per step: in order of
   // depth.
   const auto multiply = [&](int k) __attribute__((always_inline)) {
     vf b_of[V];
@@ -105,8 +105,8 @@ void multiply_tile(const Tile& t) {
   const float* activation_line = t.activation;
   std::int64_t k = 0;
   for (std::int64_t r = 0; k + kSegment <= t.depth; k += kSegment) {
-    // Two rows of C a segment: all eight are requested after four segments, in depths of 256 and more. For
-    // writing (the lines come in exclusive); an operand for reading.
+    // Two rows of C per segment: all eight are requested after four segments, if depth is at least 256. C for
+    // writing (in exclusive state); an operand for reading.
     for (std::int64_t end = least(r + 2, R); r < end; ++r) {
       for (int v = 0; v < V; ++v) __builtin_prefetch(c_line + v * kLine, 1);
       c_line += t.ldc;
@@ -122,7 +122,7 @@ void multiply_tile(const Tile& t) {
     if constexpr (kPacked) {
       side.strip.step();
     } else {
-      // As much of the next tile's rows as this segment is long: 64 floats, into the second-level cache.
+      // A segment's length of the next tile's rows: 64 floats, into the second-level cache.
       for (std::int64_t i = 0; i < side.row_count; ++i) {
         for (int line = 0; line < 4; ++line) {
           __builtin_prefetch(side.rows + i * side.row_stride + k + line * kLine, 0, 2);
@@ -137,19 +137,19 @@ void multiply_tile(const Tile& t) {
       advance(4);
     }
   }
-  // Only the last block of depth is no whole number of segments (even_part).
+  // Only the last block of depth may have an incomplete segment (even_part).
   for (; k < t.depth; ++k) {
     multiply(0);
     advance(1);
   }
 
-  // Of C and what lies beside it, only existing columns are touched; the panel is whole vectors.
+  // Only existing columns of C and of operands of its shape are accessed; the panel has whole vectors.
   const auto lanes = [&](int v) __attribute__((always_inline)) {
     return v + 1 == V ? t.last : static_cast<__mmask16>(0xFFFF);
   };
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
-    // In this order: the sums, the bias, what c held, the operand. See Gemm in gemm.h.
+    // In this order: the sums, the bias, c's old value, the operand. See Gemm in gemm.h.
     if (t.bias != nullptr) {
       const vf bias = load_lanes(t.bias + v * W, lanes(v));
 #pragma GCC unroll 8
@@ -174,7 +174,7 @@ void multiply_tile(const Tile& t) {
   }
 }
 
-// By rows and vectors, both less one: edges of C have tiles of their own size, with the same steps for an
+// Indexed by rows - 1 and vectors - 1: edges of C have tiles of their own size, with the same operations per
 // element.
 using TileKernel = void (*)(const Tile&);
 template <bool kPacked, int R>
@@ -185,14 +185,14 @@ constexpr const TileKernel* kTiles[kRows] = {kTilesOf<kPacked, 1>, kTilesOf<kPac
                                              kTilesOf<kPacked, 4>, kTilesOf<kPacked, 5>, kTilesOf<kPacked, 6>,
                                              kTilesOf<kPacked, 7>, kTilesOf<kPacked, 8>};
 
-/// One block of depth and of columns of a product, and where its operands begin.
+/// One block of depth and of columns of a product, and the start of its operands.
 struct Block {
   std::int64_t k, depth, j, columns;
 };
 
 // One product on one thread. Scratch: two blocks of B (kDepth, kWideColumns), 768 KiB each, then two strips
-// of A, 128 KiB each and some. While one of a pair is read, the other is written; they change roles between
-// blocks and between strips.
+// of A, slightly over 128 KiB each. One of a pair is read while the other is written; they are swapped
+// between blocks and between strips.
 class Product {
  public:
   Product(const Gemm& g, const float* a, const float* b, float* c, const float* bias, float* scratch)
@@ -205,13 +205,13 @@ class Product {
         next_block_(scratch + kBlockFloats),
         strips_{scratch + 2 * kBlockFloats, scratch + 2 * kBlockFloats + kStripFloats} {}
 
-  // All blocks of columns for a depth, then the next depth: C is read and written once for each block of
+  // All blocks of columns for one depth, then the next depth: C is read and written once per block of
   // depth.
   void run() {
     const std::int64_t depth = even_part(g_.k, kDepth, kSegment);
     const std::int64_t columns = even_part(g_.n, transposed() ? kWideColumns : kColumns, kPanel);
     Block block = at(0, 0, depth, columns);
-    // The first block has nothing to be packed beside: multiply() finishes it at once.
+    // The first block is not packed beside products: multiply() completes it first.
     if (g_.trans_b == Trans::no) start_copy(block, next_block_, 0);
     for (;;) {
       Block next = at(block.k, block.j + columns, depth, columns);
@@ -223,7 +223,7 @@ class Product {
   }
 
  private:
-  /// The length of parts of at most `most` that n is cut into, all but the last of one length.
+  /// Length of parts of at most `most` into which n is cut; all but the last are equal.
   static std::int64_t even_part(std::int64_t n, std::int64_t most, std::int64_t unit) {
     const std::int64_t parts = (n + most - 1) / most;
     return round_up((n + parts - 1) / parts, unit);
@@ -233,7 +233,7 @@ class Product {
     return {k, least(depth, g_.k - k), j, least(columns, g_.n - j)};
   }
 
-  /// One panel of a transposed B, at once.
+  /// Packs one panel of a transposed B.
   void pack_panel(const Block& block, std::int64_t j, std::int64_t columns) {
     pack_columns(block_ + j * block.depth, b_ + (block.j + j) * g_.ldb + block.k, g_.ldb, columns,
                  block.depth);
@@ -264,8 +264,8 @@ class Product {
     strip.columns = least(kStrip, g_.m - i);
   }
 
-  // c (+)= op(A) op(B) of one block, tile by tile: down the rows, and for each 8 rows along the panels, whose
-  // 8 rows of A stay in the first-level cache. `next` is the block to prepare beside it, or empty.
+  // c (+)= op(A) op(B) of one block, tile by tile: down the rows, and for each 8 rows along the panels; these
+  // 8 rows of A stay in the first-level cache. `next` is the block to prepare meanwhile, or empty.
   void multiply(const Block& block, const Block& next) {
     const std::int64_t panels = (block.columns + kPanel - 1) / kPanel;
     const std::int64_t segments_of_tile = block.depth / kSegment;
@@ -275,7 +275,7 @@ class Product {
     const Finish finish = block.k + block.depth == g_.k ? g_.finish : Finish::none;
     if (copied) {
       side_.copy.finish();
-      // What was packed beside the block before is this block; its buffer is free.
+      // The block packed beside the previous one is now this block; the other buffer is free.
       float* const packed = next_block_;
       next_block_ = block_;
       block_ = packed;
@@ -289,9 +289,9 @@ class Product {
       const std::int64_t rows = least(kRows, g_.m - i);
       const std::int64_t rows_after = least(kRows, g_.m - i - rows);
       if (transposed() && i % kStrip == 0) {
-        // This strip must be whole before its first tile, whatever was packed beside the strip before.
+        // This strip must be complete before its first tile, however much was packed beside the previous one.
         while (side_.strip.left > 0) side_.strip.row();
-        // A strip passes once for each block of columns; its sums are taken once for each depth.
+        // A strip is used once per block of columns; its sums are added once per depth.
         if (g_.row_sums != nullptr && block.j == 0) {
           add_row_sums(g_.row_sums + i, strips_[i / kStrip % 2], least(kStrip, g_.m - i), block.depth);
         }
@@ -300,21 +300,21 @@ class Product {
         }
       }
       // The source of a transposed B is prefetched from the second row of tiles on: during the first, side_.b
-      // belongs to the panels of this block.
+      // is used for the panels of this block.
       if (copied && i == 0 && next.depth > 0) {
         start_copy(next, next_block_, g_.m / kRows * segments);
       } else if (!copied && i == kRows && next.depth > 0) {
         side_.b = source_of(next, 0, next.columns, (g_.m / kRows - 1) * segments);
       }
-      // The next 8 rows of A are prefetched in equal parts beside the panels.
+      // The next 8 rows of A are prefetched in equal parts, one per panel.
       const std::int64_t rows_per_panel = (rows_after + panels - 1) / panels;
       for (std::int64_t panel = 0; panel < panels; ++panel) {
         const std::int64_t j = panel * kPanel;
         const std::int64_t columns = least(kPanel, block.columns - j);
         if (i == 0 && !copied) {
           pack_panel(block, j, columns);
-          // Only the source of the first block is prefetched while it is packed; that of any other was
-          // before.
+          // Only the first block's source is prefetched while it is packed; the sources of others already
+          // were.
           if (block.k == 0 && block.j == 0 && panel + 1 < panels) {
             side_.b =
                 source_of(block, j + kPanel, least(kPanel, block.columns - j - kPanel), segments_of_tile);
@@ -323,7 +323,7 @@ class Product {
         side_.rows = a_ + (i + rows + panel * rows_per_panel) * g_.lda + block.k;
         side_.row_stride = g_.lda;
         side_.row_count = least(rows_per_panel, rows_after - panel * rows_per_panel);
-        // Operand and activation are touched in the last block of depth only; a tile gets null before.
+        // Operand and activation are only accessed in the last block of depth; before it a tile gets null.
         const auto beside = [&](auto* matrix) {
           return finish == Finish::none || matrix == nullptr ? nullptr
                                                              : matrix + i * g_.ld_beside + block.j + j;
@@ -345,7 +345,7 @@ class Product {
                         .side = &side_};
         const std::int64_t vectors = (columns + W - 1) / W;
         (transposed() ? kTiles<true> : kTiles<false>)[rows - 1][vectors - 1](tile);
-        // The tile has just been written and lies in the first-level cache.
+        // The tile has just been written and is in the first-level cache.
         if (finish == Finish::gelu) {
           gelu_rows_slope(tile.activation, g_.ld_beside, tile.c, g_.ldc, rows, columns);
         }

@@ -4,10 +4,10 @@
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 
-// loss of a row = log(sum of exp(x - top)) + top - x[target]; its gradient, in the place of the logits, is
-// (softmax - one_hot) * factor. Three passes over a row of V floats, which for 16-bit logits lies in `row`:
-// the largest, the exponentials and their sum, the scaling. The largest is subtracted so that no exponential
-// overflows.
+// loss of a row = log(sum of exp(x - top)) + top - x[target]; its gradient, which overwrites the logits, is
+// (softmax - one_hot) * factor. Three passes over a row of V floats, which for 16-bit logits is a copy in
+// `row`: the maximum, the exponentials and their sum, the scaling. The maximum is subtracted so that no
+// exponential overflows.
 double cross_entropy(void* logits, DType type, const std::int32_t* target, std::int64_t rows, std::int64_t V,
                      float factor, float* row) {
   double loss = 0.0;
@@ -24,7 +24,7 @@ double cross_entropy(void* logits, DType type, const std::int32_t* target, std::
     for (; i + W <= V; i += W) largest = max(load(in + i), largest);
     float top = max_lane(largest);
     for (; i < V; ++i) top = in[i] > top ? in[i] : top;
-    // Read now: for fp32 the exponentials overwrite the logits.
+    // Read now: fp32 logits are overwritten by the exponentials.
     const float logit = in[target[r]];
 
     vf total{};
@@ -36,16 +36,16 @@ double cross_entropy(void* logits, DType type, const std::int32_t* target, std::
     if (i < V) {
       const std::int64_t rest = V - i;
       const vf e = exp(load_partial(in + i, rest) - top);
-      // Lanes behind the end hold exp(0 - top), which is no part of the sum.
+      // Lanes after the end hold exp(0 - top), which is not part of the sum.
       total += lane_index() < static_cast<std::int32_t>(rest) ? e : vf{};
       store_partial(result + i, e, rest);
     }
     const float denominator = sum(total);
-    // Terms in double: log and top may cancel against the logit.
+    // Terms in double: log and top may cancel with the logit.
     loss += static_cast<double>(__builtin_logf(denominator)) + static_cast<double>(top) -
             static_cast<double>(logit);
 
-    // One division a row.
+    // One division per row.
     const float k = factor / denominator;
     for (i = 0; i + W <= V; i += W) store(result + i, load(result + i) * k);
     if (i < V) store_partial(result + i, load_partial(result + i, V - i) * k, V - i);
@@ -55,7 +55,7 @@ double cross_entropy(void* logits, DType type, const std::int32_t* target, std::
   return loss;
 }
 
-// Squares of fp32 differences are exact in double. One chain of additions, in order of index.
+// Squares of fp32 differences are exact in double. A single chain of additions, in index order.
 double mse(void* dx, DType dx_type, const void* x, DType x_type, const float* target, std::int64_t n,
            float factor) {
   alignas(64) float in[kBlock];

@@ -1,4 +1,4 @@
-// Small matrix products out of the first- and second-level cache, for attention's blocks. Only for this
+// Small matrix products on data in the first- and second-level cache, for attention's blocks. Only for this
 // folder.
 #pragma once
 
@@ -15,16 +15,16 @@ constexpr int kTileVectors = 2;  // 6 x 2 accumulators + 2 of B + 1 of A in 16 r
 // 6 x 4 or 6 x 2 independent sums hide the latency of a multiply-add.
 constexpr int kTileRows = 6;
 
-/// A operand: element (i, k) at data[i * row + k * column], so a transposed matrix is read in place.
+/// Operand A: element (i, k) at data[i * row + k * column], so a transposed matrix is read in place.
 struct Strided {
   const float* data;
   std::int64_t row, column;
 };
 
-/// c[MR, NV * W] (+)= a[MR, depth] b[depth, NV * W]; b and c row-major with leading dimensions ldb and ldc.
-/// Each element sums over `depth` in order.
-/// b is read in whole vectors: the caller has zeros or finite numbers behind the columns that count.
-/// noinline: each instance's loop gets the whole register file.
+/// c[MR, NV * W] (+)= a[MR, depth] b[depth, NV * W]; b and c row-major with leading dimensions
+/// ldb and ldc. Each element sums over `depth` in order. b is read in whole vectors: its
+/// padding columns must be zeros or finite. noinline: each instance's loop gets the whole
+/// register file.
 template <int MR, int NV, bool kAdd>
 [[gnu::noinline]] void multiply_tile(std::int64_t depth, Strided from, const float* b, std::int64_t ldb,
                                      float* c, std::int64_t ldc) {
@@ -62,7 +62,7 @@ template <bool kAdd, int NV>
 constexpr SmallTile kSmallTilesOf[kTileRows] = {multiply_tile<1, NV, kAdd>, multiply_tile<2, NV, kAdd>,
                                                 multiply_tile<3, NV, kAdd>, multiply_tile<4, NV, kAdd>,
                                                 multiply_tile<5, NV, kAdd>, multiply_tile<6, NV, kAdd>};
-/// By vectors and rows of the tile, both less one.
+/// Indexed by vectors - 1 and rows - 1 of the tile.
 template <bool kAdd>
 #if defined(__AVX512F__)
 constexpr const SmallTile* kSmallTiles[kTileVectors] = {kSmallTilesOf<kAdd, 1>, kSmallTilesOf<kAdd, 2>,
@@ -71,15 +71,15 @@ constexpr const SmallTile* kSmallTiles[kTileVectors] = {kSmallTilesOf<kAdd, 1>, 
 constexpr const SmallTile* kSmallTiles[kTileVectors] = {kSmallTilesOf<kAdd, 1>, kSmallTilesOf<kAdd, 2>};
 #endif
 
-/// What is added to; a block's first product sets it.
+/// Whether a product sets or adds to the result; a block's first product sets it.
 enum class Sum : std::uint8_t { set, add };
 
-/// c[rows, vectors * W] (+)= a[rows, depth] b[depth, vectors * W], rows at most kTileRows.
-/// With depth 0 or below, c is set to 0 or stays.
+/// c[rows, vectors * W] (+)= a[rows, depth] b[depth, vectors * W], rows at most kTileRows. With depth <= 0, c
+/// is set to 0 or unchanged.
 SHARDSCOPE_INLINE void multiply_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth, Strided a,
                                      const float* b, std::int64_t ldb, float* c, std::int64_t ldc, Sum sum) {
   for (std::int64_t v = 0; v < vectors; v += kTileVectors) {
-    // The tile of this size from the table: rows and vectors are constants in it.
+    // The instance of this size from the table: rows and vectors are constants in it.
     const std::int64_t width = vectors - v < kTileVectors ? vectors - v : kTileVectors;
     const SmallTile* const tiles = (sum == Sum::add ? kSmallTiles<true> : kSmallTiles<false>)[width - 1];
     tiles[rows - 1](depth, a, b + v * W, ldb, c + v * W, ldc);

@@ -35,7 +35,7 @@ SHARDSCOPE_INLINE void add_to(float* total, const float* x, std::int64_t n) {
              __attribute__((always_inline)) { put(total + i, get(total + i) + get(x + i)); });
 }
 
-// Four partial sums, so that additions do not wait for each other; n alone decides the order.
+// Four partial sums, so that additions do not depend on each other; the order depends only on n.
 SHARDSCOPE_INLINE float row_sum(const float* x, std::int64_t n) {
   vf s0{}, s1{}, s2{}, s3{};
   std::int64_t i = 0;
@@ -50,7 +50,7 @@ SHARDSCOPE_INLINE float row_sum(const float* x, std::int64_t n) {
   return sum((s0 + s1) + (s2 + s3));
 }
 
-// Sum of (x - mean)^2. From deviations, not as mean(x^2) - mean^2, which cancels where the mean is large.
+// Sum of (x - mean)^2. From deviations, not as mean(x^2) - mean^2, which cancels if the mean is large.
 SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) {
   vf s0{}, s1{}, s2{}, s3{};
   std::int64_t i = 0;
@@ -68,7 +68,7 @@ SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) 
     const vf a = load(x + i) - mean;
     s0 = fma(a, a, s0);
   }
-  // Not by load_partial: zeros behind the end would each add mean^2.
+  // Not with load_partial: its padding zeros would each add mean^2.
   float tail = 0.0F;
   for (; i < n; ++i) tail += (x[i] - mean) * (x[i] - mean);
   return sum((s0 + s1) + (s2 + s3)) + tail;
@@ -76,7 +76,7 @@ SHARDSCOPE_INLINE float row_squares(const float* x, float mean, std::int64_t n) 
 
 }  // namespace
 
-// The sum over a group of 64 rows is kept in `partial`, which stays in the cache; then it is added to
+// The sum of a group of 64 rows is in `partial`, which stays in cache; then it is added to
 // `total`.
 void column_sums(float* total, float* partial, const void* x, DType type, std::int64_t rows,
                  std::int64_t cols, float* row) {
@@ -100,7 +100,7 @@ void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const v
     const float s = 1.0F / __builtin_sqrtf(variance + epsilon);
     mean[r] = m;
     rstd[r] = s;
-    // For 16-bit y this is `row`, which may hold x: element i is read before it is written.
+    // For 16-bit y this is `row`, which may also hold x: element i is read before it is written.
     float* result = stage_place(y, y_type, r * C, row);
     for_vectors(
         C, [&](std::int64_t i, auto get, auto put) __attribute__((always_inline)) {
@@ -111,8 +111,8 @@ void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const v
   }
 }
 
-// Scratch: partial_weight, partial_bias, and a row each of dy, x and dx as floats; C floats each. A row of 16
-// bits is converted into its own, fp32 rows are used where they lie.
+// Scratch: partial_weight, partial_bias, and a row each of dy, x and dx as floats; C floats each. 16-bit rows
+// are converted into theirs, fp32 rows are used in place.
 void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, float* dbias, const void* dy,
                          DType dy_type, const void* x, DType x_type, const float* weight, const float* mean,
                          const float* rstd, std::int64_t rows, std::int64_t C, float* scratch) {
@@ -124,15 +124,15 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
   const float inverse = 1.0F / static_cast<float>(C);
   for (std::int64_t first = 0; first < rows; first += kRowGroup) {
     const std::int64_t last = first + kRowGroup < rows ? first + kRowGroup : rows;
-    // partial_bias lies behind partial_weight.
+    // partial_bias follows partial_weight.
     __builtin_memset(partial_weight, 0, static_cast<std::size_t>(2 * C) * sizeof(float));
     for (std::int64_t r = first; r < last; ++r) {
       const float* g = stage_in(dy, dy_type, r * C, C, row_dy);
       const float* in = stage_in(x, x_type, r * C, C, row_x);
       const float m = mean[r];
       const float s = rstd[r];
-      // First pass over a row: both means and the parameter gradients. Second pass: dx, from xhat and h
-      // computed again.
+      // First pass over a row: both means and the parameter gradients. Second pass: dx, from recomputed xhat
+      // and h.
       vf sum_h{}, sum_hx{};
       for_vectors(
           C, [&](std::int64_t i, auto get, auto put) __attribute__((always_inline)) {
@@ -140,7 +140,7 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
             const vf normal = (get(in + i) - m) * s;
             const vf h = grad * get(weight + i);
             sum_h += h;
-            // Lanes behind the row's end: grad is zero there, so they add nothing.
+            // Lanes after the row's end: the gradient is zero there, so they add nothing.
             sum_hx = fma(h, normal, sum_hx);
             put(partial_bias + i, get(partial_bias + i) + grad);
             put(partial_weight + i, fma(grad, normal, get(partial_weight + i)));
@@ -148,7 +148,7 @@ void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, f
       // dx = rstd (h - mean(h) - xhat mean(h xhat)), h = dy * weight.
       const float mean_h = sum(sum_h) * inverse;
       const float mean_hx = sum(sum_hx) * inverse;
-      // dx may be dy in 16 bits: that row was converted already. As floats in place, each element is read
+      // dx may be dy in 16 bits: that row is converted already. For floats in place, each element is read
       // before it is written.
       const float* before = add_dx ? stage_in(dx, dx_type, r * C, C, row_dx) : nullptr;
       float* result = stage_place(dx, dx_type, r * C, row_dx);

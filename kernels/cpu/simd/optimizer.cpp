@@ -1,14 +1,14 @@
 // One AdamW step on a range of a shard. Streams four to five arrays once; the types of gradient and 16-bit
-// copy are template arguments so that nothing is staged. The arrays are prefetched one after the other, a
-// block of each ahead: read in step, they make memory open another row for every line, which an AMD EPYC (Zen
-// 4) takes a third longer for.
+// copy are template arguments, so that no staging is needed. The arrays are prefetched one after the other, a
+// block of each: in lockstep, DRAM would open another row for every line, which takes a third longer on an
+// AMD EPYC (Zen 4).
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
-// Elements prefetched ahead, the number that is being updated, of each array: all fit the second-level cache.
+// Elements of each array prefetched ahead, equal to the number being updated: all fit the second-level cache.
 constexpr std::int64_t kAhead = 2048;
 constexpr std::int64_t kQuarter = kAhead / 4;  ///< in which one of the four arrays read is prefetched
 constexpr std::size_t kLine = 64;
@@ -18,9 +18,9 @@ struct Moments {
   vf w, m, v;
 };
 
-// The steps and their order are those of kernels/cuda/optimizer.cu; both round alike, but for a baseline
-// without fused multiply-adds. w decays by lr * weight_decay (decoupled) or the gradient gets w * l2; the
-// other factor is 1 or 0.
+// The operations and their order are those of kernels/cuda/optimizer.cu; both round equally, except for the
+// baseline without fused multiply-adds. w decays by lr * weight_decay (decoupled) or the gradient gets w *
+// l2; the other factor is 1 or 0.
 SHARDSCOPE_INLINE Moments update(vf w, vf m, vf v, vf g, const AdamWScalars& s) {
   g = g * s.grad_scale;
   g = fma(w, set1(s.l2), g);
@@ -32,7 +32,7 @@ SHARDSCOPE_INLINE Moments update(vf w, vf m, vf v, vf g, const AdamWScalars& s) 
   return {w, m, v};
 }
 
-/// Prefetches what belongs to one of a quarter's vectors: four vectors of `ahead`, into the second-level
+/// Prefetches the share of one vector in a quarter: four vectors of `ahead`, into the second-level
 /// cache.
 template <typename T>
 SHARDSCOPE_INLINE void ask_for(const T* ahead) {
@@ -45,7 +45,7 @@ template <class Grad, class Param, bool kWriteParam>
 [[gnu::always_inline]] inline void run(float* master, float* m, float* v, typename Param::Storage* param16,
                                        const typename Grad::Storage* grad, std::int64_t n,
                                        const AdamWScalars& given) {
-  // A copy: no store to an array of floats can change it, so it stays in registers.
+  // A copy: stores to float arrays cannot alias it, so it stays in registers.
   const AdamWScalars s = given;
   const auto update_at = [&](std::int64_t i) {
     const Moments next = update(load(master + i), load(m + i), load(v + i), Grad::load(grad + i), s);
@@ -55,8 +55,8 @@ template <class Grad, class Param, bool kWriteParam>
     if constexpr (kWriteParam) Param::store(param16 + i, next.w);
   };
   std::int64_t i = 0;
-  // Updates kAhead elements and prefetches the next kAhead: in each quarter all of one array. 4 j counts the
-  // elements of the whole array, since a quarter updates only a fourth of them.
+  // Updates kAhead elements and prefetches the next kAhead, one array per quarter. 4 j indexes the whole
+  // array, since a quarter updates only a fourth of it.
   for (; i + 2 * kAhead <= n; i += kAhead) {
     const auto quarter = [&](std::int64_t begin, const auto* array) {
       for (std::int64_t j = 0; j < kQuarter; j += W) {

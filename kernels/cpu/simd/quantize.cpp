@@ -1,10 +1,10 @@
-// Symmetric quantization in groups, two passes over each: the largest magnitude, then the values. Input comes
-// in blocks that stay in the first-level cache: an array of any type, or the sum of int4 arrays made on the
-// fly, with or without the fed-back error.
+// Symmetric quantization in groups, two passes over each: the largest magnitude, then the values. Input is
+// read in blocks that stay in the first-level cache: an array of any type, or the sum of int4 arrays computed
+// on the fly, optionally with error feedback.
 //
-// A source has block(first element, elements, group, buffer): the elements as floats, in `buffer` or where
-// they lie. At most kBlock elements, all of one group. Each pass computes them
-// anew: a group may be of any length, so its floats are not kept. With error feedback there are four passes.
+// A source has block(first element, elements, group, buffer): returns the elements as floats, in `buffer` or
+// in place. At most kBlock elements, all of one group. Each pass recomputes them: groups may have any length,
+// so their floats are not stored. With error feedback there are four passes.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, to nearest even
 
-/// Largest magnitude of a block as the bits of a float, which order like the numbers; NaN is above infinity.
+/// Largest magnitude of a block as the bits of a float, which order like the values; NaN is above infinity.
 [[gnu::always_inline]] inline std::uint32_t largest(const float* x, std::int64_t n) {
   vu most{};
   std::int64_t i = 0;
@@ -28,12 +28,12 @@ constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an int
     bits &= 0x7FFFFFFFU;
     result = bits > result ? bits : result;
   }
-  // The largest of integers: the order in which lanes are compared does not matter.
+  // A maximum of integers: the order of comparison does not matter.
   for (std::int64_t lane = 0; lane < W; ++lane) result = most[lane] > result ? most[lane] : result;
   return result;
 }
 
-// x is about value * scale, value an integer of magnitude up to `levels` (127 for int8, 7 for int4).
+// x is about value * scale; value is an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
   float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
@@ -42,19 +42,19 @@ SHARDSCOPE_INLINE Scale scale_of(std::uint32_t magnitude_bits, float levels) {
   float magnitude = 0;
   __builtin_memcpy(&magnitude, &magnitude_bits, sizeof magnitude);
   const float scale = magnitude / levels;
-  // Infinity or NaN; the scale is that too.
+  // Infinity or NaN, and so is the scale.
   if (magnitude_bits >= 0x7F800000U) return {scale, 0.0F};
-  // A subnormal scale has no finite inverse: such a group is as good as zero.
+  // A subnormal scale has no finite inverse: such a group is quantized to zero.
   return scale >= 0x1p-126F ? Scale{scale, 1.0F / scale} : Scale{0.0F, 0.0F};
 }
 
-/// round(x * inverse) as integers, within +-levels: rounding of the inverse could pass it by one.
+/// round(x * inverse) as integers, clamped to +-levels: the rounded inverse could exceed it by one.
 SHARDSCOPE_INLINE vi rounded(vf x, float inverse, float levels) {
   const vf value = max(set1(-levels), min(set1(levels), x * inverse));
-  // 0x4B400000: the bits of kMagic. The integer is what the addition leaves in the lowest bits.
+  // 0x4B400000: the bits of kMagic. The addition leaves the integer in the lowest bits.
   return reinterpret_cast<vi>(value + kMagic) - 0x4B400000;
 }
-// The same for one element, by the same rounding.
+// The same for one element, with the same rounding.
 SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels) {
   float value = x * inverse;
   value = value < levels ? value : levels;
@@ -65,7 +65,7 @@ SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels)
   return bits - 0x4B400000;
 }
 
-/// Integers of a block.
+/// Rounds a block to integers.
 [[gnu::always_inline]] inline void round_block(std::int32_t* out, const float* x, std::int64_t n, Scale s,
                                                float levels) {
   std::int64_t i = 0;
@@ -76,13 +76,13 @@ SHARDSCOPE_INLINE std::int32_t rounded_one(float x, float inverse, float levels)
   for (; i < n; ++i) out[i] = rounded_one(x[i], s.inverse, levels);
 }
 
-// Two values in a byte, the even one in the low half; n is even. Negative values keep their lowest 4 bits.
+// Two values per byte, the even one in the low half; n is even. Negative values keep their lowest 4 bits.
 [[gnu::always_inline]] inline void pack_int4(std::uint8_t* out, const std::int32_t* q, std::int64_t n) {
   for (std::int64_t i = 0; i < n / 2; ++i) {
     out[i] = static_cast<std::uint8_t>((q[2 * i] & 0xF) | (q[2 * i + 1] & 0xF) << 4);
   }
 }
-// (half ^ 8) - 8 extends the sign of 4 bits.
+// (half ^ 8) - 8 sign-extends 4 bits.
 [[gnu::always_inline]] inline void unpack_int4(float* out, const std::uint8_t* in, std::int64_t n,
                                                float scale) {
   for (std::int64_t i = 0; i < n / 2; ++i) {
@@ -102,8 +102,8 @@ struct ArraySource {
   }
 };
 
-/// factor * sum of int4 arrays, dequantized and added in order of index; blocks lie within a group. Elements
-/// and groups are counted from first_elem and first_group, where a thread's part of the sources begins.
+/// factor * sum of int4 arrays, dequantized and added in index order; blocks are within a group. Elements and
+/// groups are relative to first_elem and first_group, the start of a thread's part of the sources.
 struct SumSource {
   const Int4Source* sources;
   std::uint32_t count;
@@ -111,7 +111,7 @@ struct SumSource {
   float factor;
   [[gnu::always_inline]] const float* block(std::int64_t at, std::int64_t n, std::int64_t group,
                                             float* buffer) const {
-    // 4 KiB a buffer, on the stack of the thread.
+    // 4 KiB per buffer, on the thread's stack.
     alignas(64) float term[kBlock];
     for (std::int64_t i = 0; i < n; ++i) buffer[i] = 0;
     for (std::uint32_t k = 0; k < count; ++k) {
@@ -123,7 +123,7 @@ struct SumSource {
   }
 };
 
-/// h = x + e: another source with the dequantized error of the last time added.
+/// h = x + e: another source plus the dequantized error of the previous call.
 template <class Inner>
 struct WithError {
   Inner inner;
@@ -154,8 +154,8 @@ template <class Source>
   return most;
 }
 
-/// Keeps what `q` lost of `h`. Two passes, because the error's own scale must be known first; `h` is made
-/// again from the old error, which is replaced block by block only afterwards.
+/// Stores the error of quantizing `h` to `q`. Two passes, because the error's own scale must be known first;
+/// `h` is recomputed from the old error, which is replaced block by block in the second pass.
 template <class Source>
 [[gnu::always_inline]] inline void keep_error(const WithError<Source>& source, const ErrorFeedback& error,
                                               Scale s, std::int64_t begin, std::int64_t end,
@@ -184,7 +184,7 @@ template <class Source>
   }
   // The error is int8, with a scale of its own.
   const Scale e = scale_of(most, 127);
-  // An error that is not finite would stay so for ever: it is dropped.
+  // A non-finite error would never become finite again: it is reset.
   const bool finite = most < 0x7F800000U;
   for (std::int64_t at = begin; at < end; at += kBlock) {
     const std::int64_t n = end - at < kBlock ? end - at : kBlock;
@@ -196,7 +196,7 @@ template <class Source>
       __builtin_memset(error.values + at, 0, static_cast<std::size_t>(n));
     }
   }
-  // Last: the source multiplies by the old scale until here.
+  // Last: the source uses the old scale until here.
   error.scales[group] = finite ? e.scale : 0.0F;
 }
 
@@ -211,11 +211,11 @@ template <class Source>
   for (std::int64_t at = begin; at < end; at += kBlock) {
     const std::int64_t n = end - at < kBlock ? end - at : kBlock;
     round_block(q, source.block(at, n, group, buffer), n, s, 7);
-    // Not finite: any integer but 0 keeps inf and NaN visible after the multiplication.
+    // Not finite: any nonzero integer keeps inf and NaN visible after the multiplication.
     if (!(s.scale < __builtin_inff())) {
       for (std::int64_t i = 0; i < n; ++i) q[i] = 1;
     }
-    // A block begins at an even element: begin, kBlock and group_elems are even.
+    // A block starts at an even element: begin, kBlock and group_elems are even.
     pack_int4(values + at / 2, q, n);
   }
   return s;
@@ -230,7 +230,7 @@ template <class Source>
     if (error.values == nullptr) {
       quantize_group(source, values, scales + group, begin, end, group);
     } else {
-      // h = x + e is quantized; then what that lost becomes the new e.
+      // h = x + e is quantized; the new error is stored in e.
       const WithError<Source> corrected{source, error};
       const Scale s = quantize_group(corrected, values, scales + group, begin, end, group);
       keep_error(corrected, error, s, begin, end, group);
@@ -240,7 +240,7 @@ template <class Source>
 
 }  // namespace
 
-// Groups one after the other: a scale each, then the values by it.
+// Group by group: the scale, then the values.
 void quantize_int8(std::int8_t* values, float* scales, const void* x, DType type, std::int64_t n,
                    std::int64_t group_elems) {
   alignas(64) float buffer[kBlock];
@@ -281,7 +281,7 @@ void quantize_int4(std::uint8_t* values, float* scales, const void* x, DType typ
   quantize_groups(ArraySource{x, type}, values, scales, n, group_elems, error);
 }
 
-// `offset` is where this part begins in the sources; values, scales and error begin with the part.
+// `offset` is the start of this part in the sources; values, scales and error start with the part.
 void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sources, std::uint32_t count,
                      std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor,
                      const ErrorFeedback& error) {
@@ -292,7 +292,7 @@ void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sour
 void dequantize_sum_int4(void* x, DType type, const Int4Source* sources, std::uint32_t count,
                          std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor) {
   alignas(64) float buffer[kBlock];
-  // A block of the sum is made in place where x holds floats.
+  // A block of the sum is computed in place if x holds floats.
   const SumSource source{sources, count, offset, offset / group_elems, factor};
   for (std::int64_t begin = 0, group = 0; begin < n; begin += group_elems, ++group) {
     const std::int64_t end = begin + group_elems < n ? begin + group_elems : n;

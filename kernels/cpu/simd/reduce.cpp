@@ -15,14 +15,14 @@ SHARDSCOPE_INLINE vd load_double(const float* p) {
   return __builtin_convertvector(x, vd);
 }
 
-/// Where nothing is converted: one pass, the sum in a register. `out` may be one of the inputs, of which each
-/// element is read before it is written.
+/// Without conversions: one pass, the sum in a register. `out` may be one of the inputs, whose elements are
+/// read before they are written.
 void reduce_floats(float* out, const void* const* inputs, std::uint32_t count, std::int64_t offset,
                    std::int64_t n, float factor) {
   const auto input = [&](std::uint32_t k) { return static_cast<const float*>(inputs[k]) + offset; };
   std::int64_t i = 0;
-  // Four vectors at a time, so that the additions of one input do not wait for each other. An element is
-  // summed in order of inputs in both loops.
+  // Four vectors at a time, so that additions do not depend on each other. In both loops an element is summed
+  // in order of inputs.
   for (; i + 4 * W <= n; i += 4 * W) {
     vf total[4];
     for (std::int64_t v = 0; v < 4; ++v) total[v] = load(input(0) + i + v * W);
@@ -48,9 +48,9 @@ void reduce_floats(float* out, const void* const* inputs, std::uint32_t count, s
 
 }  // namespace
 
-// A square of a float is exact in double; summed in fp32, small elements would be lost beside a large sum.
-// Four partial sums hide the latency of additions; they are added in a fixed order, so the bits depend on n
-// and W alone.
+// A square of a float is exact in double; in an fp32 sum small elements would be lost. Four partial
+// sums hide the latency of additions; they are added in a fixed order, so the bits depend only on n and
+// W.
 double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t n) {
   alignas(64) float in[kBlock];
   constexpr std::int64_t D = W / 2;
@@ -58,7 +58,7 @@ double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t 
   vu worst{};
   double tail = 0.0;
   std::uint32_t tail_bad = 0;
-  // Blocks are whole vectors but for the last, whose remainder is summed apart, in order.
+  // Blocks are whole vectors except the last, whose remainder is summed separately, in order.
   for (std::int64_t i = 0; i < n; i += kBlock) {
     const std::int64_t count = n - i < kBlock ? n - i : kBlock;
     const float* src = stage_in(x, type, i, count, in);
@@ -87,7 +87,7 @@ double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t 
     }
   }
   for (std::int64_t i = 0; i < W; ++i) tail_bad |= worst[i] >= 0x7F800000U ? 1U : 0U;
-  // NaN and infinity are above all other magnitudes, as integers too: the largest shows whether there was
+  // NaN and infinity exceed all other magnitudes, also as integers: the maximum shows whether there was
   // one.
   const vd total = (s0 + s1) + (s2 + s3);
   double result = 0.0;
@@ -106,10 +106,10 @@ void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint3
   alignas(64) float staged[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {
     const std::int64_t block = n - i < kBlock ? n - i : kBlock;
-    // `out` may be one of the inputs, so the sum is held apart until every input of the block was read.
+    // `out` may be one of the inputs, so the sum is stored separately until all inputs of the block are read.
     for (std::uint32_t k = 0; k < count; ++k) {
       const float* src = stage_in(inputs[k], type, offset + i, block, staged);
-      // The first input sets the sum: added to 0, -0 would become 0.
+      // The first input sets the sum: 0 + -0 would be 0.
       if (k == 0) {
         __builtin_memcpy(total, src, static_cast<std::size_t>(block) * sizeof(float));
         continue;
@@ -120,9 +120,9 @@ void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint3
         store_partial(total + j, load_partial(total + j, block - j) + load_partial(src + j, block - j),
                       block - j);
     }
-    // A sum of nothing is 0.
+    // An empty sum is 0.
     if (count == 0) __builtin_memset(total, 0, sizeof total);
-    // fp32 results go straight to `out`; others are scaled within `total` and converted from there.
+    // fp32 results are written to `out` directly; others are scaled in `total` and converted from there.
     float* dst = stage_place(out, out_type, i, total);
     for (std::int64_t j = 0; j < block; j += W) {
       const vf x =

@@ -1,5 +1,5 @@
-// Sums and maxima over the lanes of W rows at once: a third of the shuffles that row by row takes. Only for
-// this folder.
+// Sums and maxima over the lanes of W rows at once, with a third of the shuffles of a row-by-row reduction.
+// Only for this folder.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -8,9 +8,9 @@ namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-/// Lane i of the result is what `join` makes of row i's lanes, as a fixed tree.
-/// The tree is that of sum() and max_lane(): lanes 8 apart, then 4, 2 and 1. Each step joins two halves of
-/// two registers into one, so that 16 rows take 8 + 4 + 2 + 1 joins in place of 16 * 4.
+/// Lane i of the result is the reduction of row i's lanes by `join`, as a fixed tree: that of sum() and
+/// max_lane(), lanes 8 apart, then 4, 2 and 1. Each step joins two halves of two registers into one, so that
+/// 16 rows take 8 + 4 + 2 + 1 joins instead of 16 * 4.
 template <class Join>
 [[gnu::always_inline]] inline vf reduce_rows(const float (*rows)[W], Join join) {
   const auto fold = [&](__m512 low, __m512 high) __attribute__((always_inline)) {

@@ -1,6 +1,6 @@
-// Declarations of one instruction set's kernels, gathered into its table by table.cpp. Contracts: cpu/isa.h.
-// Names are the same in every namespace SHARDSCOPE_ISA; nothing outside the table may call them, since the
-// CPU may lack the instructions.
+// Declarations of one instruction set's kernels, collected into its table by table.cpp. Contracts: cpu/isa.h.
+// Names are equal in every namespace SHARDSCOPE_ISA; only the table may refer to them, since the CPU may lack
+// the instructions.
 #pragma once
 
 #include "kernels/cpu/isa.h"
@@ -11,7 +11,7 @@ namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 void gemm(const Gemm& g, const float* a, const float* b, float* c, const float* bias, float* scratch);
 std::int64_t gemm_scratch_floats();
 #else
-// oneDNN's product is used instead.
+// oneDNN's product is used.
 inline constexpr decltype(VectorKernels::gemm) gemm = nullptr;
 inline constexpr decltype(VectorKernels::gemm_scratch_floats) gemm_scratch_floats = nullptr;
 #endif

@@ -1,4 +1,4 @@
-// A square of W rows of one vector each, turned into columns in registers. Only for this folder.
+// Transposes W rows of one vector each in registers. Only for this folder.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -8,8 +8,8 @@ namespace {
 
 #if defined(__AVX512F__)
 /// x[i][j] to x[j][i].
-// Four steps of 16 shuffles, two at a time of the same inputs: pairs of rows, fours, eights, all. A "quarter"
-// is a 128-bit lane, within which the first two steps stay. 64 shuffles without memory, for 256 elements.
+// Four steps of 16 shuffles, two at a time on the same inputs: pairs of rows, fours, eights, all. A "quarter"
+// is a 128-bit lane; the first two steps stay within it. 64 shuffles of registers, for 256 elements.
 SHARDSCOPE_INLINE void transpose(vf (&rows)[16]) {
   const auto join = [](vf low, vf high, auto shuffle) __attribute__((always_inline)) {
     return reinterpret_cast<vf>(shuffle(reinterpret_cast<__m512>(low), reinterpret_cast<__m512>(high)));

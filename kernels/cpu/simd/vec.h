@@ -1,10 +1,10 @@
 // One vector of floats on three instruction sets. Only for the files of this folder, which are compiled once
-// per instruction set with SHARDSCOPE_ISA naming the namespace. Everything is static and inline: nothing here
-// may end as a shared symbol that another instruction set's object would then call.
+// per instruction set with SHARDSCOPE_ISA naming the namespace. Everything is static and inline: no shared
+// symbol may be emitted here that another instruction set's object would then call.
 //
-// [Note: body and tail] Every loop runs whole vectors; the last, partial one is loaded with zeros behind its
-// end and stored partially. So an element goes through the same instructions wherever a range begins or ends,
-// and no result depends on alignment.
+// [Note: body and tail] Every loop runs on whole vectors; the last, partial one is loaded with zero padding
+// and stored partially. So every element is computed by the same instructions wherever a range begins or
+// ends, and no result depends on alignment.
 #pragma once
 
 #include <immintrin.h>
@@ -27,7 +27,7 @@ constexpr std::int64_t W = 8;
 constexpr std::int64_t W = 4;
 #endif
 
-// W floats, int32, uint32 and uint16 in a register; `_u`: the same in memory, aligned to an element only.
+// W floats, int32, uint32 and uint16 in a register; `_u`: the same in memory, aligned only to an element.
 using vf = float __attribute__((vector_size(W * 4)));
 using vi = std::int32_t __attribute__((vector_size(W * 4)));
 using vu = std::uint32_t __attribute__((vector_size(W * 4)));
@@ -40,8 +40,8 @@ SHARDSCOPE_INLINE vf set1(float x) { return x - vf{}; }
 SHARDSCOPE_INLINE vu as_u(vf x) { return reinterpret_cast<vu>(x); }
 SHARDSCOPE_INLINE vf as_f(vu x) { return reinterpret_cast<vf>(x); }
 
-/// a * b + c, fused where the instruction set can: one rounding on AVX2 and AVX-512, two on the baseline. The
-/// compiler fuses nothing by itself (-ffp-contract=off).
+/// a * b + c, fused if the instruction set can: one rounding on AVX2 and AVX-512, two on the baseline. The
+/// compiler does not fuse by itself (-ffp-contract=off).
 SHARDSCOPE_INLINE vf fma(vf a, vf b, vf c) {
 #if defined(__AVX512F__)
   return reinterpret_cast<vf>(
@@ -54,7 +54,7 @@ SHARDSCOPE_INLINE vf fma(vf a, vf b, vf c) {
 #endif
 }
 
-/// The second operand when either is NaN, so that max(lo, x) lets a NaN of x through.
+/// Returns the second operand if either is NaN, so that max(lo, x) passes a NaN in x.
 #if defined(__AVX512F__)
 SHARDSCOPE_INLINE vf max(vf a, vf b) {
   return reinterpret_cast<vf>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
@@ -86,7 +86,7 @@ SHARDSCOPE_INLINE vi lane_index() {
 }
 
 /// Sum and maximum over lanes, as a fixed tree: lanes W / 2 apart, then W / 4, ..., 1. The other half of the
-/// lanes computes the same with operands exchanged.
+/// lanes computes the same with swapped operands.
 SHARDSCOPE_INLINE float sum(vf x) {
 #pragma GCC unroll 4
   for (std::int32_t half = W / 2; half > 0; half /= 2) x += __builtin_shuffle(x, lane_index() ^ half);
@@ -101,7 +101,7 @@ SHARDSCOPE_INLINE float max_lane(vf x) {
 SHARDSCOPE_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_u*>(p); }
 SHARDSCOPE_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_u*>(p) = x; }
 
-/// The first n (0 < n < W) elements, zeros behind.
+/// The first n elements (0 < n < W), zero-padded.
 SHARDSCOPE_INLINE vf load_partial(const float* p, std::int64_t n) {
 #if defined(__AVX512F__)
   return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1U), p));
@@ -153,8 +153,8 @@ SHARDSCOPE_INLINE vf exp(vf x) {
 #endif
 }
 
-/// 1 / x to 1 ulp, of an x that is finite and normal and whose reciprocal is normal too. A division keeps one
-/// of the two units that multiply busy for 16 cycles.
+/// 1 / x to 1 ulp, for finite, normal x whose reciprocal is normal too. A division would occupy one of the
+/// two multiply units for 16 cycles.
 SHARDSCOPE_INLINE vf reciprocal(vf x) {
 #if defined(__AVX512F__)
   // 14 bits, then one step of Newton's method doubles them.
@@ -165,12 +165,12 @@ SHARDSCOPE_INLINE vf reciprocal(vf x) {
 #endif
 }
 
-/// What exp(x) for |x| <= 87 is made of: polynomial * 2^exponent.
+/// exp(x) for |x| <= 87 in parts: polynomial * 2^exponent.
 struct ScaledExp {
   vf polynomial, exponent, shifted;
 };
 
-/// The reduction is by 1 / ln 2 in one multiply-add, which costs 2e-8 |x| of the result; then a minimax
+/// The reduction multiplies by 1 / ln 2 in one multiply-add, which costs 2e-8 |x| of accuracy; then a minimax
 /// polynomial of 2^r for |r| <= 1/2, to 2e-9.
 SHARDSCOPE_INLINE ScaledExp scaled_exp(vf x) {
   constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
@@ -187,25 +187,25 @@ SHARDSCOPE_INLINE ScaledExp scaled_exp(vf x) {
   return {fma(p, r, set1(1.0F)), n, shifted};
 }
 
-/// exp(x) to 1 ulp and 2e-8 |x|, for |x| <= 87; NaN stays NaN.
+/// exp(x) to 1 ulp plus 2e-8 |x|, for |x| <= 87; NaN stays NaN.
 SHARDSCOPE_INLINE vf exp_in_range(vf x) {
   const ScaledExp e = scaled_exp(x);
 #if defined(__AVX512F__)
   return reinterpret_cast<vf>(
       _mm512_scalef_ps(reinterpret_cast<__m512>(e.polynomial), reinterpret_cast<__m512>(e.exponent)));
 #else
-  // x| <= 87 makes n at most 126 in magnitude: 2^n is a normal number, one factor is enough.
+  // |x| <= 87 makes n at most 126 in magnitude: 2^n is a normal number, one factor suffices.
   return e.polynomial * reinterpret_cast<vf>((reinterpret_cast<vi>(e.shifted) - (0x4B400000 - 127)) << 23);
 #endif
 }
 
-/// The same for a score less the largest, x <= 87: 0 below -87, where the result would be subnormal, which
+/// The same for a score minus the maximum, x <= 87: 0 below -87, where the result would be subnormal, which
 /// costs a hundred times as much.
 SHARDSCOPE_INLINE vf exp_of_score(vf x) {
   constexpr float kSmallest = -87.0F;
 #if defined(__AVX512F__)
   const ScaledExp e = scaled_exp(x);
-  // "Not less than": a NaN counts as normal and passes.
+  // "Not less than": NaN counts as normal and passes.
   const __mmask16 normal =
       _mm512_cmp_ps_mask(reinterpret_cast<__m512>(x), _mm512_set1_ps(kSmallest), _CMP_NLT_UQ);
   return reinterpret_cast<vf>(_mm512_maskz_scalef_ps(normal, reinterpret_cast<__m512>(e.polynomial),
@@ -232,10 +232,10 @@ struct BF16 {
   }
   SHARDSCOPE_INLINE void store(std::uint16_t* p, vf x) {
     const vu bits = as_u(x);
-    // Half of the last kept bit less one, plus that bit: a tie goes to the even neighbour.
+    // Half of the last kept bit minus one, plus that bit: ties round to even.
     const vu rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-    // A NaN keeps its sign and upper payload and is made quiet; adding could have carried it to infinity or
-    // zero.
+    // NaN keeps its sign and upper payload and is made quiet; the addition could have carried it to infinity
+    // or zero.
     const vu nan = (bits >> 16) | 0x40U;
     const vu result = (bits & 0x7FFFFFFFU) > 0x7F800000U ? nan : rounded;
     *reinterpret_cast<vh_u*>(p) = __builtin_convertvector(result, vh);
@@ -253,7 +253,7 @@ struct F16 {
     const vu h = __builtin_convertvector(*reinterpret_cast<const vh_u*>(p), vu);
     const vu magnitude = h & 0x7FFFU;
     const vu sign = (h & 0x8000U) << 16;
-    // Exponent re-biased by an exact multiplication with 2^112, which also makes subnormals normal.
+    // Re-biases the exponent by an exact multiplication with 2^112, which also makes subnormals normal.
     const vu scaled = as_u(as_f(magnitude << 13) * 0x1p112F);
     const vu special = (magnitude << 13) | 0x7F800000U | (magnitude > 0x7C00U ? vu{} + 0x400000U : vu{});
     return as_f(sign | (magnitude >= 0x7C00U ? special : scaled));
@@ -272,12 +272,12 @@ struct F16 {
     const vu bits = as_u(x);
     const vu sign = (bits >> 16) & 0x8000U;
     const vu magnitude = bits & 0x7FFFFFFFU;
-    // Normal results: re-bias the exponent and round to nearest even; a carry may rightly reach infinity.
+    // Normal results: re-bias the exponent and round to nearest even; a carry to infinity is correct.
     const vu normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
-    // Subnormal results: adding 0.5 places the last kept bit at the float's last bit, so the adder rounds.
+    // Subnormal results: adding 0.5 aligns the last kept bit with the float's last bit, so the adder rounds.
     const vu subnormal = as_u(as_f(magnitude) + 0.5F) - 0x3F000000U;
     // Quiet, with the upper payload bits. From 2^16 on everything is infinity: the largest f16 is 65504, and
-    // what rounds above it below 2^16 becomes infinity by the carry.
+    // values below 2^16 that round above it become infinity by the carry.
     const vu nan = 0x7E00U | (magnitude >> 13);
     vu result = magnitude < 0x38800000U ? subnormal : normal;
     result = magnitude >= 0x47800000U ? vu{} + 0x7C00U : result;
@@ -289,8 +289,8 @@ struct F16 {
 
 template <class T>
 [[gnu::always_inline]] inline vf load_partial(const typename T::Storage* p, std::int64_t n) {
-  // By way of a whole vector, so that a tail takes the steps of the body; memory behind the range is not
-  // touched.
+  // Through a whole vector, so that a tail is computed like the body; memory after the range is not
+  // accessed.
   typename T::Storage lane[W] = {};
   __builtin_memcpy(lane, p, static_cast<std::size_t>(n) * sizeof(lane[0]));
   return T::load(lane);
@@ -302,8 +302,8 @@ template <class T>
   __builtin_memcpy(p, lane, static_cast<std::size_t>(n) * sizeof(lane[0]));
 }
 
-/// Calls f with F32{}, BF16{} or F16{}.
-/// Does nothing for i8, which has no arithmetic.
+/// Calls f with F32{}, BF16{} or F16{}. Does nothing for i8, which has no
+/// arithmetic.
 template <class F>
 [[gnu::always_inline]] inline void with_type(DType type, F f) {
   switch (type) {
@@ -335,7 +335,7 @@ template <class T>
   if (i < n) store_partial<T>(dst + i, load_partial(src + i, n - i), n - i);
 }
 
-/// Elements [offset, offset + n) as floats: the array itself when it holds floats, else converted into
+/// Elements [offset, offset + n) as floats: the array itself if it holds floats, else converted into
 /// `buffer`.
 [[gnu::always_inline]] inline const float* stage_in(const void* data, DType type, std::int64_t offset,
                                                     std::int64_t n, float* buffer) {
@@ -353,11 +353,11 @@ template <class T>
   }
   return buffer;
 }
-/// Where floats for elements from `offset` go: the array itself, or `buffer` followed by stage_out.
+/// Destination of floats for elements from `offset`: the array itself, or `buffer` followed by stage_out.
 [[gnu::always_inline]] inline float* stage_place(void* data, DType type, std::int64_t offset, float* buffer) {
   return type == DType::f32 ? static_cast<float*>(data) + offset : buffer;
 }
-// Converts and stores n floats of `buffer`; nothing for floats, which stage_place() had in place already.
+// Converts and stores n floats of `buffer`; no effect for floats, which stage_place() wrote in place.
 [[gnu::always_inline]] inline void stage_out(void* data, DType type, std::int64_t offset, std::int64_t n,
                                              const float* buffer) {
   switch (type) {

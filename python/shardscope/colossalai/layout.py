@@ -1,4 +1,4 @@
-"""What a LowLevelZeroOptimizer trains: modules, parameters, and which rank owns which elements."""
+"""Tables of a LowLevelZeroOptimizer: modules, parameters, and which rank owns which elements."""
 from shardscope import _records
 from shardscope._session import session
 
@@ -6,8 +6,8 @@ SEVERAL = "parameters are cut among the ranks of several process groups at once"
 
 
 def describe(run, model, optimizer):
-    """Each parameter is cut into as many equal parts as its group has ranks, the last ones padded. Returns of each
-    id(the whole parameter with its padding) -> (number, elements)."""
+    """Each parameter is cut into as many equal parts as its group has ranks, the last ones padded. Returns {id(the
+    whole padded parameter): (number, elements)}."""
     import torch.distributed as dist
     numbers = session.add_modules(model)
     padded = {}

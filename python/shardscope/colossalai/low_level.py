@@ -30,9 +30,9 @@ ZERO = "colossalai.zero.low_level."
 class State:
     waiting = []  # weak references to optimizers whose model has not run yet
     models = {}  # id(module) -> optimizer, weakly
-    hook = None  # torch's global one
-    reason = k.EPILOGUE  # of a flush that happens now
-    skipped, scale = False, None  # of this step; None: its loss is not scaled
+    hook = None  # torch's global forward pre-hook
+    reason = k.EPILOGUE  # reason of the current flush
+    skipped, scale = False, None  # of this step; None: without loss scaling
     padded = {}  # id(a whole padded parameter) -> (its number, its elements)
 
 
@@ -74,7 +74,7 @@ def install_scale(table):
 # ---- the model ------------------------------------------------------------------------------------------
 
 def groups_of(self, optimizer, *args, **kwargs):
-    """Before shards are put into the groups in the parameters' place."""
+    """Called before shards replace the parameters in the groups."""
     return [(dict(group), list(group["params"])) for group in optimizer.param_groups]
 
 
@@ -114,8 +114,8 @@ def guarded(adapter):
 
 
 def look_for_models(module):
-    """Whether an optimizer's parameters are all in it; then it is that optimizer's model. Outer modules are entered first, so it
-    is the outermost one."""
+    """Whether the module has all parameters of an optimizer; then it is its model. Outer modules run first, so the
+    outermost such module is found."""
     found, held = False, {id(param) for param in module.parameters()}
     for each in list(state.waiting):
         optimizer, groups = each
@@ -131,7 +131,7 @@ def look_for_models(module):
 
 
 def give_up(optimizer):
-    """It steps, so what it trains has run: no module has all of it. No other module is looked at for it."""
+    """The optimizer steps, so its parameters have been used, but no single module has them all: stops looking for it."""
     if any(held() is optimizer for held, _ in state.waiting):
         state.waiting = [each for each in state.waiting if each[0]() not in (None, optimizer)]
         _say.warning("Colossal-AI's ZeRO: no module that ran has all parameters of an optimizer; what it trains is not recorded")
@@ -190,7 +190,7 @@ def step_begins(optimizer, closure=None):
 
 
 def scale_is(mixin):
-    """Colossal-AI replaces this tensor where the scale changes, so it keeps the value that the gradients have."""
+    """Colossal-AI replaces this tensor when the scale changes, so it keeps the scale of the current gradients."""
     state.scale = mixin.grad_scaler.scale
 
 
@@ -214,7 +214,7 @@ def step_ended(begun, result, optimizer, closure=None):
 # ---- buckets and gathers --------------------------------------------------------------------------------
 
 def gradient_comes(optimizer, param, group_id):
-    """A bucket that the gradient does not fit into is reduced before it is added."""
+    """If the gradient does not fit into the bucket, the bucket is reduced before the gradient is added."""
     buckets.comes(param)
     changed = group_id != optimizer.pid_to_bucket_store[id(param)].current_group_id
     state.reason = k.GROUP_CHANGED if changed else k.FULL

@@ -1,4 +1,4 @@
-"""What a LowLevelZeroOptimizer holds.
+"""Memory of a LowLevelZeroOptimizer.
 
 | attribute | category |
 |---|---|

@@ -1,4 +1,4 @@
-"""DeepSpeed's engine, whatever the stage: micro-steps, phases, steps, loss, norm, learning rate, and what the model is.
+"""DeepSpeed's engine at any stage: the model, micro-steps, phases, steps, loss, norm, learning rate.
 
 | symbol of runtime.engine.DeepSpeedEngine | event |
 |---|---|
@@ -21,7 +21,7 @@ def adapters():
 
 
 def install(table):
-    # Stage 0 and others have no prologue before some version; then only engine.backward() is a phase.
+    # Stage 0 and others have no prologue in older versions; then only engine.backward() is a phase.
     table.wrap("DeepSpeedEngine.__init__", "self args model", after=described)
     table.wrap("DeepSpeedEngine.forward", "self", before=forward)
     table.wrap("DeepSpeedEngine.backward", "self loss", before=backward, after=backward_done)
@@ -35,7 +35,7 @@ def described(_, result, engine, *args, **kwargs):
     import deepspeed
     import torch
     stage = int(engine.zero_optimization_stage())
-    held = weakref.ref(engine)  # a description that waits keeps no engine alive
+    held = weakref.ref(engine)  # a waiting description must keep no engine alive
     session.memory.watch(engine.module, lambda: memory.source_of(engine), engine.device.type)
     session.describe(engine.module, lambda run: held() and layout.describe(run, held(), trained(held())), stage=stage,
                      trained=trained(engine), then=lambda: held() and described_now(held(), stage),
@@ -52,13 +52,13 @@ def described_now(engine, stage):
 
 
 def trained(engine):
-    """One that is only asked (a reference) has no optimizer; at stage 3 what gathers its parameters stands in its place."""
+    """An engine for inference only (a reference) has no optimizer; at stage 3 a parameter gatherer is in its place."""
     return engine.optimizer is not None and type(engine.optimizer).__name__ != "DeepSpeedZeRoOffload"
 
 
 def config_of(engine):
-    """The user's configuration with what DeepSpeed made of its batch sizes. What figures are compared with are
-    DeepSpeed's own ways, which are not in every point those of the papers: `compat` says so."""
+    """The user's configuration with DeepSpeed's final batch sizes. `compat` selects DeepSpeed's own behaviour for the
+    expected figures, which differs from the papers' in some points."""
     given = engine.config if isinstance(engine.config, dict) else getattr(engine._config, "_param_dict", None) or {}
     return {"shardscope": {"compat": "deepspeed"}, **given,
             "gradient_accumulation_steps": engine.gradient_accumulation_steps(),
@@ -108,7 +108,7 @@ def at_boundary(engine, *args, **kwargs):
 
 
 def scale_of(engine):
-    """(loss scale, overflows that it still bears before it is lowered) of fp16; None: there is none."""
+    """(loss scale, further overflows before it is lowered) of fp16; None: no loss scaling."""
     optimizer = engine.optimizer
     scale = getattr(optimizer, "loss_scale", None)
     if scale is None or not getattr(engine, "fp16_enabled", lambda: False)():

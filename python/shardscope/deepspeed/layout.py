@@ -1,10 +1,10 @@
-"""What a DeepSpeed engine trains: modules, parameters and which rank owns which elements. Arithmetic only."""
+"""Tables of a DeepSpeed engine: modules, parameters and which rank owns which elements. Arithmetic only."""
 from shardscope import param_groups
 from shardscope._session import session
 
 
 def bytes_of(engine):
-    """Bytes of one element of parameters, gradients and fp32 master weights; rank and world of the data group."""
+    """Bytes of an element of parameters, gradients and fp32 master weights; rank and world of the data group."""
     import torch
     import torch.distributed as dist
     types = {p.dtype for p in engine.module.parameters() if p.is_floating_point()}
@@ -13,7 +13,7 @@ def bytes_of(engine):
                        (("fp32_partitioned_groups_flat", "fp16_partitioned_groups_flat")
                         if int(engine.zero_optimization_stage()) == 3 else ("single_partition_of_fp32_groups", "")))
     master = 4 if size == 2 else 0
-    if masters[0] is not None:  # stages 1 and 2 keep a copy of fp32 parameters, too; stage 3 updates its shards in place
+    if masters[0] is not None:  # stages 1 and 2 copy fp32 parameters too; stage 3 updates its shards in place
         master = 0 if masters[0] is stored[0] else masters[0].element_size()
     ranks = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else None
     return {"param_bytes": size, "grad_bytes": size, "master_bytes": master, "ranks": ranks}
@@ -48,7 +48,7 @@ def add_partitioned(run, name, param, trained):
 
 
 def add_flat_groups(run, optimizer):
-    """Stages 1 and 2: a group's parameters one after the other, cut into one partition for each rank of its group."""
+    """Stages 1 and 2: a group's parameters are concatenated and cut into one partition per rank of the group."""
     import torch.distributed as dist
     for index, group in enumerate(getattr(optimizer, "bit16_groups", [])):
         order = getattr(optimizer, "round_robin_bit16_groups", [group] * (index + 1))[index]

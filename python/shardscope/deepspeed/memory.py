@@ -1,4 +1,4 @@
-"""What DeepSpeed holds, by stage. Attributes that a version or a configuration does not have hold nothing.
+"""Memory of DeepSpeed, by stage. Attributes missing in a version or a configuration count as empty.
 
 | stage | attribute | category |
 |---|---|---|
@@ -14,7 +14,7 @@
 | all | Parameter.grad | whole gradients |
 | all | states of the optimizer by their names | momentum, variance |
 
-What is offloaded is counted in host memory, on a CPU as well, where both are the same memory.
+Offloaded tensors count as host memory, also in runs on a CPU, where both are the same memory.
 """
 import weakref
 
@@ -24,16 +24,16 @@ from shardscope._memory import Slot
 from shardscope._session import session
 from shardscope.deepspeed import zero3_params
 
-# Of optimizers of stage 0: FP16_Optimizer, BF16_Optimizer and their like.
+# Attributes of stage 0's optimizers: FP16_Optimizer, BF16_Optimizer and similar ones.
 WHOLE = {"fp16_groups_flat": m.PARAM_SHARD, "bf16_groups_flat": m.PARAM_SHARD, "fp32_groups_flat": m.MASTER_WEIGHT,
          "fp32_groups_flat_partition": m.MASTER_WEIGHT, "fp32_groups": m.MASTER_WEIGHT}
 WHOLE_GRADIENTS = {"fp32_groups_gradients_flat": m.GRAD_FULL, "fp32_groups_gradient_flat_partition": m.GRAD_SHARD}
 
 
-of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slots of the buffers of its buckets
+of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slots of its bucket buffers
 
 
-# Of all engines of stage 3, kept by the hook of parameters' statuses.
+# Of all engines of stage 3, counted by the hook of parameter statuses.
 gathered = m.Slot.kept(m.PARAM_GATHERED, lambda: zero3_params.state.gathered_bytes)
 coming = m.Slot.kept(m.GATHER_BUFFER, lambda: zero3_params.state.coming_bytes)
 
@@ -86,7 +86,7 @@ def optimizer_is_offloaded(optimizer):
 
 
 def buffers_of(optimizer):
-    """Those of the buckets of gradients: one, or a list of one or two."""
+    """Buffers of the gradient buckets: one, or a list of one or two."""
     for bucket in getattr(optimizer, "ipg_buckets", {}).values():
         buffer = getattr(bucket, "buffer", None)
         if isinstance(buffer, list):
@@ -127,9 +127,9 @@ def flat_groups(add, count, optimizer, offloaded):
 
 
 def held_slots(reference, params, offloaded):
-    """Of stages 1 and 2: what a backward leaves for the step, the buffers of buckets, and gradients that are whole. Once one is
-    reduced, its Parameter.grad is in `grads_in_partition`, or in a bucket's buffer where another rank owns it. These come
-    first, therefore: a full sample counts each storage where it finds it first."""
+    """Slots of stages 1 and 2: gradients kept from the backward to the step, bucket buffers, and whole gradients. The
+    Parameter.grad of a reduced gradient is in `grads_in_partition`, or in a bucket buffer if another rank owns it.
+    These come first, because a full sample counts each storage where it finds it first."""
     def partitioned():
         optimizer = reference()
         groups = [group for name in ("averaged_gradients", "all_grad_tensors")

@@ -1,12 +1,12 @@
-"""Which parameter an overflow of DeepSpeed's stages 1 to 3 comes from.
+"""Finds the parameter that caused an overflow in DeepSpeed's stages 1 to 3.
 
 | symbol of DeepSpeedZeroOptimizer and DeepSpeedZeroOptimizer_Stage3 | event |
 |---|---|
-| check_overflow, after, where it found one | gradient_not_finite |
+| check_overflow, after, if it found one | gradient_not_finite |
 
-DeepSpeed has the answer of its own check then; what it checked is still there. Looked at in runs on a CPU only: in the memory of a
-GPU each look would make the host wait, and of what is offloaded to the host alone the first would not be known.
-Of the parameters that are not finite the last of the model is named: backward comes to it first.
+DeepSpeed's own check has finished by then, and the gradients still exist. Only in runs on a CPU: on a GPU each check
+would make the host wait, and for gradients offloaded to the host the first one would not be known. The parameter with
+the highest number is reported: backward computes its gradient first.
 """
 from shardscope._hooks import Adapter
 from shardscope._session import session
@@ -18,7 +18,7 @@ def adapters():
 
 
 def adapter(stages, module, cls, gradients):
-    """`gradients`: of the optimizer, yields (parameter, its part of this rank's partition without padding)."""
+    """`gradients`(optimizer) yields (parameter, its part of this rank's partition without padding)."""
     return Adapter(f"DeepSpeed's overflow check in {stages}", f"deepspeed.runtime.zero.{module}", lambda table: table.wrap(
         f"{cls}.check_overflow", "self partition_gradients",
         after=lambda token, result, optimizer, *args, **kwargs: checked(optimizer, gradients)))
@@ -34,7 +34,7 @@ def checked(optimizer, gradients):
 
 
 def not_finite(gradients):
-    """Number of the parameter: [elements that are infinite, that are NaN], of those that have any and lie in host memory."""
+    """{number of the parameter: [infinite elements, NaN elements]}, if it has any and its gradient is in host memory."""
     found = {}
     for param, gradient in gradients:
         number = session.params.get(id(param))
@@ -61,7 +61,7 @@ def of_stages_1_and_2(optimizer):
                 elems = min(param.numel() - begins[optimizer.get_param_id(param)], flat.numel() - place)
                 yield param, flat.narrow(0, place, elems)
             continue
-        place = 0  # padding has tensors of its own, at places where no parameter begins
+        place = 0  # padding has tensors of its own, at offsets where no parameter begins
         for gradient in optimizer.averaged_gradients.get(group) or ():
             if place in at:
                 yield at[place], gradient

@@ -1,4 +1,4 @@
-"""DeepSpeed's offloading: gradients to host memory, parameters back, and what goes to and from NVMe.
+"""DeepSpeed's offloading: gradients to host memory, parameters back, and transfers to and from NVMe.
 
 | symbol | event |
 |---|---|
@@ -9,7 +9,7 @@
 | AsyncPartitionedParameterSwapper.swap_in, until synchronize_reads; swap_out_and_release | NVMe read; write |
 | PartitionedOptimizerSwapper, PipelinedOptimizerSwapper: swap_in_optimizer_state, swap_out_optimizer_state | NVMe read; write |
 
-A span is the time of the call. On a GPU copies go on after it: what they took there is not known here.
+A span is the time of the call. On a GPU copies continue after it; their end is not recorded.
 """
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
@@ -42,7 +42,7 @@ def ended(span, *_, **__):
 
 
 class Back:
-    span = None  # of a partition on its way to the device
+    span = None  # of a partition being copied to the device
 
     @staticmethod
     def arrived(*_, **__):
@@ -111,7 +111,7 @@ def install_params(table):
 
 
 def shards_of(params):
-    """(number of the first, bytes of all their shards)."""
+    """(number of the first parameter, bytes of all their shards)."""
     numbers = [session.params[id(p)] for p in params if id(p) in session.params]
     return (numbers[0] if numbers else NO_ID), sum(p.partition_numel() * p.element_size() for p in params)
 
@@ -143,7 +143,7 @@ def states_begin(kind):
         info = swapper.swap_params_info.get(swapper.parameter_id(parameter))
         if session.in_step and info is not None:
             tensors = info.num_tensors()
-            if kind == WRITE and not info.has_state_tensors:  # the first update has just made them, and they go with this one
+            if kind == WRITE and not info.has_state_tensors:  # the first update made the states; they are written too
                 tensors += sum(getattr(state, "numel", int)() == info.numel()
                                for state in swapper.optimizer.state.get(parameter, {}).values())
             return begin(kind, size=tensors * info.numel() * info.dtype().itemsize)

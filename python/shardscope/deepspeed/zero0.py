@@ -2,10 +2,10 @@
 
 | symbol of runtime.engine.DeepSpeedEngine | event |
 |---|---|
-| allreduce_no_retain | the gradients that are reduced now, and how many elements fill a bucket |
-| allreduce_and_copy, before | bucket with its gradients; gate `bucket`; bucket_flush: full, else the last one, at the boundary |
+| allreduce_no_retain | the gradients that are reduced, and how many elements fill a bucket |
+| allreduce_and_copy, before | bucket with its gradients; gate `bucket`; bucket_flush: full, or the last one, at the boundary |
 
-Gradients that an optimizer keeps in tensors of its own (BF16_Optimizer) are of no parameter that a hook could name.
+Gradients that an optimizer stores in its own tensors (BF16_Optimizer) cannot be attributed to parameters.
 """
 from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
@@ -17,8 +17,8 @@ buckets = _core.Buckets(session)
 
 
 class State:
-    numbers, limit = {}, 0  # where a gradient's elements are -> its parameter; elements that fill a bucket
-    flat = False  # of none of them: said once
+    numbers, limit = {}, 0  # address of a gradient -> its parameter; elements that fill a bucket
+    flat = False  # gradients without parameters: reported once
 
 
 def start_anew():
@@ -43,7 +43,7 @@ def begins(engine, bucket, dp_group, numel_per_bucket=500_000_000, *args, **kwar
     State.limit = numel_per_bucket
     State.numbers = {} if State.flat else {
         param.grad.data_ptr(): number for param, number in named
-        if number is not None and param.grad is not None and not param.grad.is_sparse}  # a sparse one is reduced as it is
+        if number is not None and param.grad is not None and not param.grad.is_sparse}  # sparse ones are reduced as they are
 
 
 def forget(*_, **__):

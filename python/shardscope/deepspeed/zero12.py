@@ -4,7 +4,7 @@
 |---|---|
 | reduce_independent_p_g_buckets_and_remove_grads, after | bucket_add |
 | reduce_ipg_grads, before | bucket_flush with its reason; gate `bucket` |
-| independent_gradient_partition_epilogue | flushes within are the epilogue's; after the last, memory: all are reduced |
+| independent_gradient_partition_epilogue | flushes within it are the epilogue's; after the last, memory: all are reduced |
 | reduce_gradients, before | memory: at stage 1, without overlap_comm, all gradients are whole |
 | average_tensor, where there is no stream beside the computation | reduce_wait |
 | _optimizer_step | optimizer_begin, optimizer_end |
@@ -86,13 +86,13 @@ def flushed(_, result, optimizer, comm_dtype=None):
 
 
 def most_memory():
-    """Within a phase: at its end gradients have been freed."""
+    """Samples within a phase: at its end gradients have been freed."""
     if session.in_micro_step:
         session.memory.sample(k.BACKWARD)
 
 
 def wait_begins(optimizer, tensor, communication_data_type):
-    """On a CPU the host reduces here and does nothing else. On a GPU it only queues, and the wait is a stream's."""
+    """On a CPU the host reduces here and does nothing else. On a GPU it only queues; the wait is on a stream."""
     if session.started and optimizer.reduction_stream is None and session.purpose is not None:
         wait = session.purpose[1], tensor.numel() * tensor.element_size()
         events.reduce_wait_begin(*wait)

@@ -1,6 +1,6 @@
-"""DeepSpeed ZeRO stage 3: who holds which parameter when, why it was fetched, prefetched, kept or released.
+"""DeepSpeed ZeRO stage 3: parameter statuses, and why parameters are fetched, prefetched, kept or released.
 
-One table for each module of DeepSpeed; each file beside this one holds one or two of them.
+One table per module of DeepSpeed; each file beside this one holds one or two of them.
 """
 from shardscope._hooks import Adapter
 from shardscope.deepspeed import zero3_coordinator, zero3_gradients, zero3_modules, zero3_params

@@ -1,17 +1,17 @@
-"""DeepSpeed's coordinator: what is fetched, prefetched, kept and released at each module, and why.
+"""DeepSpeed's coordinator: parameters fetched, prefetched, kept and released at each module, and why.
 
 C = partitioned_param_coordinator.PartitionedParameterCoordinator
 
 | symbol | event |
 |---|---|
 | C.fetch_sub_module, before | gates `pre_forward`, `pre_backward`: nothing is issued yet |
-| C._fetch_sub_module_impl, after | fetch_decision: what was prefetched and why no more |
+| C._fetch_sub_module_impl, after | fetch_decision: the prefetched parameters and why it stopped |
 | C.__all_gather_params_, before | the gather: its parameters, fetch or prefetch |
 | C.release_sub_module, after | release_kept with its reason; gates `post_forward`, `post_backward` |
 | C.release_and_reset_all | cause partition |
 | C.reset_step, C._invalidate_trace | trace_mode, or eval_trace_mode in an evaluation; trace_invalidated |
 
-What every module of every pass comes to is in C++: src/coordinator_hooks.cpp, src/module_hooks.cpp.
+Hooks that run for every module of every pass are C++: src/coordinator_hooks.cpp, src/module_hooks.cpp.
 """
 import operator
 
@@ -24,7 +24,7 @@ C = "_PartitionedParameterCoordinator__"
 
 
 def private(name):
-    """get(coordinator) of one of its own attributes."""
+    """get(coordinator) of a private attribute."""
     return operator.attrgetter(C + name)
 
 
@@ -54,7 +54,7 @@ def install_coordinator(table):
 
 
 def complete_mode(table):
-    """What the trace mode is where is_complete_trace() is true; None: that is not all it looks at."""
+    """The trace mode for which is_complete_trace() is true; None: the method checks more than the mode."""
     cls, modes = table.owner("PartitionedParameterCoordinator"), getattr(table.module, "ZeRoTraceMode", None)
     asked = getattr(getattr(cls, "is_complete_trace", None), "__code__", None)
     names = asked.co_names if asked is not None else ()
@@ -62,14 +62,14 @@ def complete_mode(table):
 
 
 def module_hooks(kept=None):
-    """Gates, spans and releases of modules: their hooks, in C++. `kept`: emits why parameters stay."""
+    """Gates, spans and releases of modules, hooked in C++. `kept` emits why parameters stay."""
     import torch
     return _core.ModuleHooks(session, state, torch._C._current_graph_task_id, kept)
 
 
 def step_reset(_, result, coordinator):
-    """A root forward begins. Where no backward can follow it, it is of an evaluation (or of something else without training):
-    that follows training's trace, but is no micro-step."""
+    """A root forward begins. If no backward can follow, it is an evaluation (or other code without training), which
+    uses training's trace but is not a micro-step."""
     import torch
     if not session.started:
         return

@@ -4,9 +4,9 @@ O = stage3.DeepSpeedZeroOptimizer_Stage3
 
 | symbol | event |
 |---|---|
-| O.reduce_independent_p_g_buckets_and_remove_grads | whose gradient has come |
+| O.reduce_independent_p_g_buckets_and_remove_grads | the parameter whose gradient is ready |
 | O.__add_grad_to_ipg_bucket, O.__reduce_and_partition_ipg_grads | buckets; gate `bucket` |
-| O.independent_gradient_partition_epilogue | flushes within are the epilogue's |
+| O.independent_gradient_partition_epilogue | flushes within it are the epilogue's |
 | O._optimizer_step | optimizer_begin, optimizer_end |
 """
 from shardscope import _core, _kinds as k, _memory

@@ -4,7 +4,7 @@
 |---|---|
 | DeepSpeedZeRoOffload.{pre,post}_sub_module_{forward,backward}_function | spans of modules |
 | PartitionedParameterProfiler.stop_event | the eight fetch_counters |
-| PartitionedParameterProfiler.reset_events, at each root forward | they are 0: an evaluation's are no micro-step's |
+| PartitionedParameterProfiler.reset_events, at each root forward | resets them: an evaluation's fetches belong to no micro-step |
 """
 from shardscope import _core
 from shardscope._session import session
@@ -28,5 +28,5 @@ def install_counters(table):
 
 
 def emit_counters():
-    """At the end of a backward: what its micro-step fetched."""
+    """At the end of a backward: emits the fetch counters of its micro-step."""
     counters.emit(session.micro_step, session.step)

@@ -1,9 +1,9 @@
-"""DeepSpeed ZeRO stage 3: every parameter's status, its waits, and what the other tables of stage 3 know of both.
+"""DeepSpeed ZeRO stage 3: every parameter's status and waits, and the state that stage 3's other tables share.
 
 | symbol of partition_parameters | event |
 |---|---|
-| torch.nn.Parameter.ds_status, assigned | every change of status, with its cause |
-| the handles' wait | fetch_wait, of the first wait of a gather |
+| torch.nn.Parameter.ds_status, assigned | every status change, with its cause |
+| the handles' wait | fetch_wait, at the first wait of a gather |
 | GatheredParameters.__enter__, __exit__ | cause context |
 """
 from shardscope import _core, _kinds as k
@@ -14,13 +14,13 @@ HANDLES = ("AllGatherHandle", "AllGatherCoalescedHandle", "AllReduceCoalescedHan
 RELEASED, PARTITIONED, INVALIDATED, IN_CONTEXT = k.RELEASE, k.PARTITION, k.INVALIDATION, k.CONTEXT
 
 
-# What the hooks know of the coordinator between two calls: `module`, whose fetch or release is going on; `entering`, whose
-# pre-hook runs; `gather`, the one that is being issued; `cause_in` and `cause_out` of what becomes in flight or not available.
+# State of the hooks between two calls of the coordinator: `module`, whose fetch or release is in progress; `entering`,
+# whose pre-hook runs; `gather`, being issued; `cause_in` and `cause_out` of changes to in flight and not available.
 state = _core.ParamStatuses()
 
 
 def after_description(engine):
-    """Parameters that are whole already (persistent ones, or all that were gathered before), or on their way."""
+    """Initial status of parameters that are available (persistent ones, or all gathered before) or in flight."""
     for param in engine.module.parameters():
         if hasattr(param, "ds_status") and param.ds_status.name != "NOT_AVAILABLE":
             state.changed(param, param.ds_status)

@@ -1,1 +1,1 @@
-"""Hooks of Megatron-Core's data parallelism and optimizers, one file for each part of its table."""
+"""Hooks of Megatron-Core's data parallelism and optimizers, one file per part of its table."""

@@ -1,14 +1,14 @@
-"""Megatron-Core: gradients' buckets, their reduction, and the gathers of updated parameters.
+"""Megatron-Core: buckets of gradients, their reductions, and the gathers of updated parameters.
 
 | symbol of distributed.param_and_grad_buffer._ParamAndGradBucketGroup | event |
 |---|---|
 | register_grad_ready | bucket_add, of the last micro-step's gradients |
-| start_grad_sync, before | bucket_flush: all gradients have come, or the end of the backward; gate `bucket` |
+| start_grad_sync, before | bucket_flush: all gradients are ready, or the end of the backward; gate `bucket` |
 | start_grad_sync where it waits itself; finish_grad_sync | reduce_wait |
 | start_param_sync | the gather: its collectives carry its parameters |
 | start_param_sync where it waits itself; finish_param_sync | fetch_wait, of the module whose forward needs it |
 
-A group's buckets are reduced and gathered together: it is one bucket here. Parameters stay whole in memory.
+The buckets of a group are reduced and gathered together: here they are one bucket. Parameters stay whole in memory.
 """
 import weakref
 
@@ -36,11 +36,11 @@ def install(table):
 
 
 class Wait:
-    """The span of the host's wait that is open: there is one at a time."""
+    """The open span of a host wait; at most one at a time."""
     span = None
 
     def begin(self, began, ended, *fields):
-        """`began` and `ended` emit it, of these fields. On a GPU the host only queues, and the wait is a stream's."""
+        """`began` and `ended` emit it with these fields. On a GPU the host only queues; the wait is on a stream."""
         if session.on_device or self.span is not None:
             return
         self.span = ended, fields
@@ -54,12 +54,12 @@ class Wait:
 
 
 class Finishing:
-    """Hooks of the calls that wait for what was issued for a group. `handle`: the group's attribute that is set while something
-    is on its way; `wait`(Group) begins the span; `ended`(Group) follows its end."""
+    """Hooks of the calls that wait for a group's operation. `handle`: the group's attribute that is set while an
+    operation is in flight; `wait`(Group) begins the span; `ended`(Group) is called after its end."""
 
     def __init__(self, handle, wait, ended=lambda of: None):
         self.handle, self.wait, self.ended = handle, wait, ended
-        self.of = None  # the Group that is being finished
+        self.of = None  # the Group being waited for
 
     def begins(self, group, *args, **kwargs):
         self.of = known(group)
@@ -68,7 +68,7 @@ class Finishing:
         return self.of
 
     def issued(self, of):
-        """Only now, within the call that waits for it."""
+        """An operation that is only issued within the call that waits for it."""
         if self.of is of:
             self.wait(of)
 
@@ -80,7 +80,7 @@ class Finishing:
 
 
 class Group:
-    """Of one _ParamAndGradBucketGroup: its parameters, and what its hooks know from one call to the next."""
+    """One _ParamAndGradBucketGroup: its parameters, and the state of its hooks between calls."""
 
     def __init__(self, group):
         self.params = {id(p): (session.params[id(p)], p.numel())
@@ -91,7 +91,7 @@ class Group:
         self.param_bytes = sum(b.param_data.numel() * b.param_data.element_size() for b in group.buckets
                                if b.param_data is not None)
         self.come, self.filled = set(), 0  # gradients in the open bucket
-        self.bucket = self.gather = NO_ID  # the last ones
+        self.bucket = self.gather = NO_ID  # the latest ones
 
     def add(self, param):
         if param in self.come or param not in self.params:
@@ -103,7 +103,7 @@ class Group:
 
     def flush(self):
         reason = k.EPILOGUE if buckets.coming is None else k.GROUP_COMPLETE
-        for param in self.params:  # those whose coming was not registered
+        for param in self.params:  # parameters whose gradients were not registered
             self.add(param)
         self.bucket = buckets.flush(self.key, self.parts, self.filled, False, reason=reason)
         self.come, self.filled = set(), 0
@@ -146,7 +146,7 @@ def gradient_comes(group, param, *args, **kwargs):
 def reduction_begins(group, *args, **kwargs):
     of = known(group)
     if of is None or group.is_first_batch and group.grad_reduce_handle is not None:
-        return None  # in the second case it does nothing
+        return None  # in the second case the call does nothing
     if of.params:
         of.flush()
     if not group.ddp_config.overlap_grad_reduce:
@@ -160,7 +160,7 @@ def reduction_issued(of, result, group, *args, **kwargs):
     session.purpose_served()
     if not group.ddp_config.overlap_grad_reduce:
         wait.end()
-    else:  # in the first step a reduction is issued only when it is finished
+    else:  # in the first step a reduction is only issued by the call that waits for it
         reductions.issued(of)
 
 
@@ -171,7 +171,7 @@ def gather_begins(group, force_sync=False):
     if of is None:
         return None
     if gathers.of is not None and gathers.of is not of:
-        wait.end()  # the next group's, issued as soon as the wait for this one was over
+        wait.end()  # the next group's gather, issued right after this one's wait
     if force_sync and group.param_gather_handle is not None:
         of.await_gather()  # for one that was issued before
         return of, True

@@ -1,13 +1,13 @@
-"""What Megatron-Core's DistributedDataParallel holds: modules, parameters, and which rank owns which elements.
+"""Tables of Megatron-Core's DistributedDataParallel: modules, parameters, and which rank owns which elements.
 
 | symbol of distributed.param_and_grad_buffer | what is read |
 |---|---|
 | _ParamAndGradBuffer: param_index_map, buckets, data_parallel_group | slices: those of DistributedOptimizer._build_gbuf_range_map, for all ranks |
-| _ParamAndGradBucketGroup: buckets | parameters of what is reduced and gathered together |
+| _ParamAndGradBucketGroup: buckets | parameters that are reduced and gathered together |
 
-A recording has one table of modules and parameters for all ranks. Stages of a pipeline and ranks of expert parallelism have
-different ones: of these nothing is recorded by parameter or module. Ranks of tensor parallelism have different parts under the same
-names: which elements these are is not recorded.
+A recording has one table of modules and parameters for all ranks. Stages of a pipeline and ranks of expert parallelism
+have different ones: nothing is recorded per parameter or module for these. Ranks of tensor parallelism have different
+parts under the same names: which elements these are is not recorded.
 """
 from shardscope import _records
 from shardscope._session import NO_ID, session
@@ -19,7 +19,7 @@ WHOLE = "without the distributed optimizer every rank has all of every parameter
 
 
 def size_of(group):
-    """Of one process group; or of the first of several, as some of Megatron-Core's attributes are."""
+    """Size of a process group; some attributes of Megatron-Core are lists: then of the first."""
     group = group[0] if isinstance(group, list) else group
     return group.size() if group is not None else 1
 
@@ -61,15 +61,15 @@ def add_params(run, ddp, distributed):
 
 
 def slices_of(ddp):
-    """id(parameter) -> [(rank, offset in the parameter, offset in the rank's shards, elements, padding after it), ...]. Each bucket is
-    cut into as many equal parts as its group has ranks, whatever parameters lie there."""
+    """id(parameter) -> [(rank, offset in the parameter, offset in the rank's shards, elements, padding after it), ...].
+    Each bucket is cut into as many equal parts as its group has ranks, regardless of the boundaries of parameters."""
     import torch.distributed as dist
     owned = {}
     for buffer in ddp.buffers + ddp.expert_parallel_buffers:
         ranks = dist.get_process_group_ranks(buffer.data_parallel_group)
         for bucket in buffer.buckets:
             part = bucket.grad_data.numel() // len(ranks)
-            before = bucket.offset // len(ranks)  # of this rank's shards, in the buckets before this one
+            before = bucket.offset // len(ranks)  # of this rank's shards, in earlier buckets
             places = [buffer.param_index_map[param][:2] for param in bucket.params_list]
             ends = [first for first, _ in places[1:]] + [bucket.offset + bucket.grad_data.numel()]
             for param, (first, last), end in zip(bucket.params_list, places, ends):

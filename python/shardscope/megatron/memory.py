@@ -1,4 +1,4 @@
-"""What Megatron-Core holds. Attributes that a configuration does not have hold nothing.
+"""Memory of Megatron-Core. Attributes missing in a configuration count as empty.
 
 | object | attribute | category |
 |---|---|---|
@@ -6,17 +6,17 @@
 | | grad_data | whole gradients |
 | DistributedOptimizer | shard_fp32_from_float16_groups | master weights |
 | Float16OptimizerWithFloat16Params | fp32_from_float16_groups | master weights |
-| both | gradients of these, where they are no views of grad_data | gradient shards |
+| both | gradients of these, unless they are views of grad_data | gradient shards |
 | all | states of the inner optimizer by their names | momentum, variance |
 | Parameter | grad, until it is in grad_data | whole gradients |
-| Parameter | itself, where no buffer has it | parameter shards |
+| Parameter | itself, if no buffer holds it | parameter shards |
 """
 import weakref
 
 from shardscope import _memory as m
 
 MASTERS = ("shard_fp32_from_float16_groups", "fp32_from_float16_groups")
-optimizers, models = [], []  # weak references, as they are made
+optimizers, models = [], []  # weak references, in order of creation
 
 
 def masters_of(optimizer):
@@ -34,7 +34,7 @@ def buffers_of(ddp):
 
 
 def gradients_of_masters():
-    """Those that are copies: views lie in a buffer's storage."""
+    """Gradients that are copies; views are in a buffer's storage."""
     whole = {buffer.grad_data.untyped_storage().data_ptr() for held in models for buffer in buffers_of(held())}
     return [grad for optimizer in all_optimizers() for grad in (param.grad for param in masters_of(optimizer))
             if grad is not None and grad.untyped_storage().data_ptr() not in whole]

@@ -2,10 +2,10 @@
 
 | symbol of optimizer.optimizer | event |
 |---|---|
-| MegatronOptimizer.__init__, after | parameter groups; what holds master weights and states |
+| MegatronOptimizer.__init__, after | parameter groups; the holder of master weights and states |
 | ChainedOptimizer.step, MixedPrecisionOptimizer.step, FP32Optimizer.step, before | gate `optimizer`, phase optimizer |
 | the same, after | norm, learning rate, loss scale, overflow, step end |
-| MixedPrecisionOptimizer.step_with_ready_grads, FP32Optimizer.step_with_ready_grads | optimizer_begin, optimizer_end, of each optimizer in a chain |
+| MixedPrecisionOptimizer.step_with_ready_grads, FP32Optimizer.step_with_ready_grads | optimizer_begin, optimizer_end, for each optimizer in a chain |
 """
 import weakref
 
@@ -15,7 +15,7 @@ from shardscope._session import NO_ID, session
 from shardscope.megatron import memory
 
 events = _core.events
-numbers = weakref.WeakKeyDictionary()  # optimizer -> its place among those of this process
+numbers = weakref.WeakKeyDictionary()  # optimizer -> its index among those of this process
 
 
 def adapters():
@@ -37,7 +37,7 @@ def forget():
 
 
 def made(_, result, optimizer, inner, *args, **kwargs):
-    """Before the distributed optimizer puts shards into the groups in the parameters' place."""
+    """Called before the distributed optimizer replaces the parameters in the groups by shards."""
     numbers[optimizer] = len(numbers)
     memory.optimizers.append(weakref.ref(optimizer))
     if session.started and inner is not None:
@@ -47,7 +47,7 @@ def made(_, result, optimizer, inner, *args, **kwargs):
 
 
 def described(group):
-    """With weight decay as it will be: Megatron-Core's scheduler multiplies it into the group only later."""
+    """Includes the weight decay, which Megatron-Core's scheduler multiplies into the group only later."""
     return {**group, "weight_decay": (group.get("weight_decay") or 0.0) * group.get("wd_mult", 1.0)}
 
 
@@ -56,7 +56,7 @@ def parts_of(optimizer):
 
 
 def scale_of(optimizer):
-    """(loss scale, overflows that it still bears before it is lowered) of this step's gradients; None: there is none."""
+    """(loss scale, further overflows before it is lowered) of this step's gradients; None: no loss scaling."""
     for part in parts_of(optimizer):
         scaler = getattr(part, "grad_scaler", None)
         if scaler is not None:

@@ -1,14 +1,14 @@
-"""Megatron-Core: what is trained, and its micro-steps.
+"""Megatron-Core: the model and its micro-steps.
 
 | symbol of megatron.core | event |
 |---|---|
 | distributed.distributed_data_parallel.DistributedDataParallel.__init__, after | the model: modules, parameters, slices; the run starts |
 | pipeline_parallel.schedules.forward_step | micro-step begin with gates `step` and `micro_step`, phase forward; loss |
 | pipeline_parallel.schedules.backward_step | phase backward; micro-step end |
-| distributed.data_parallel_base._BaseDataParallel.forward, before | the same of a script that has no schedule |
+| distributed.data_parallel_base._BaseDataParallel.forward, before | the same for a script without a schedule |
 
-Stages of a pipeline run forwards ahead of backwards: there a micro-step lasts from one forward to the next, and the backwards in
-it are those of earlier ones.
+Stages of a pipeline run forwards ahead of backwards: there a micro-step lasts from one forward to the next and contains
+the backwards of earlier ones.
 """
 import dataclasses
 import weakref
@@ -20,7 +20,7 @@ from shardscope.megatron import layout, memory
 
 
 class State:
-    in_schedule = False  # a forward_step is open
+    in_schedule = False  # a forward_step is running
     pipelined = False
 
 
@@ -61,11 +61,11 @@ def made(_, result, ddp, *args, **kwargs):
     import torch
     import torch.distributed as dist
     if not ddp.buffers + ddp.expert_parallel_buffers:
-        return  # nothing of it is trained
+        return  # none of its parameters is trained
     state.pipelined = state.pipelined or layout.stages_of(ddp) > 1
     first = (ddp.buffers + ddp.expert_parallel_buffers)[0]
     size, device = first.param_dtype.itemsize, first.grad_data.device
-    held = weakref.ref(ddp)  # a description that waits keeps no model alive
+    held = weakref.ref(ddp)  # a waiting description must keep no model alive
     session.memory.watch(ddp.module, lambda: memory.source_of(ddp), device.type)
     session.describe(ddp.module, lambda run: held() and layout.describe(run, held()), then=lambda: held() and watch(held()),
                      stage=1 if ddp.ddp_config.use_distributed_optimizer else 0, kind="megatron", plain_backward=True,
@@ -75,7 +75,7 @@ def made(_, result, ddp, *args, **kwargs):
 
 
 def watch(ddp):
-    """Modules and their gates, where all ranks have the same ones."""
+    """Records modules and their gates, if all ranks have the same modules."""
     if layout.alike_on_all_ranks(ddp):
         from shardscope import modules
         modules.watch(ddp.module)
@@ -96,7 +96,7 @@ def forward_begins(*args, **kwargs):
 
 
 def forward_ended(token, result, *args, **kwargs):
-    """The loss that is trained with: of the last stage, divided by the number of micro-steps."""
+    """The training loss: of the last stage, divided by the number of micro-steps."""
     state.in_schedule = False
     if token:
         output = result[0][0] if isinstance(result[0], list) else result[0]
