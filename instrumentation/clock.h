@@ -66,7 +66,7 @@ class TickClock {
 
  private:
   struct Segment {
-    std::uint64_t ticks = 0;  ///< where it starts
+    std::uint64_t ticks = 0;  ///< start of the segment
     std::int64_t ns = 0;
     double ns_per_tick = 1;
   };

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kHelloEvery = 1'000'000'000;
 constexpr std::int64_t kFirstHelloEvery =
     20'000'000;                              ///< until the collector's first message: it may just be starting
-constexpr std::int64_t kLookEvery_ms = 250;  ///< for another key
+constexpr std::int64_t kLookEvery_ms = 250;  ///< interval of checks for another key
 constexpr std::int64_t kAliveFor = 5'000'000'000;
 }  // namespace
 

@@ -19,21 +19,21 @@ namespace shardscope::instrumentation {
 
 struct ControlClientOptions {
   std::string endpoint;                    ///< the control endpoint itself
-  std::optional<Credentials> credentials;  ///< of the collector's endpoint; none: without a key
-  wire::Header header;                     ///< of every message
+  std::optional<Credentials> credentials;  ///< for the collector's endpoint; nullopt: without a key
+  wire::Header header;                     ///< of every sent message
   wire::Hello hello;
   GateKeeper* gate = nullptr;
-  std::function<void(Detail)> set_detail;  ///< on the control thread, like the others
+  std::function<void(Detail)> set_detail;  ///< called on the control thread, like the others
   std::function<int()> detail;
   std::function<void()> resend_tables;
   std::function<void(Request)> ask;
   std::function<void()> finish_received;
-  std::function<void(std::string why)> refused;      ///< the collector takes nothing from this process
+  std::function<void(std::string why)> refused;      ///< the collector accepts nothing from this process
   std::function<void(std::uint64_t next)> received;  ///< every message before `next`
   /// Called for each ping: longest allowed pause between drains of the rings, in milliseconds; 0: no limit.
   std::function<void(std::uint16_t)> look_pause;
-  std::function<void()> gate_moved;  ///< the rank began to hold at a gate, or went on
-  HostClock clock;                   ///< of clock answers
+  std::function<void()> gate_moved;  ///< the rank began to hold at a gate, or continued
+  HostClock clock;                   ///< used in clock answers
 };
 
 class ControlClient {
@@ -61,7 +61,7 @@ class ControlClient {
   std::atomic<bool> stop_{false};
   std::atomic<std::int64_t> last_message_ns_{0};
   std::uint64_t collector_ = 0;     ///< incarnation of the collector that sent the last message
-  std::uint64_t last_command_ = 0;  ///< of that collector; a replayed command has no higher number
+  std::uint64_t last_command_ = 0;  ///< of that collector; commands without a higher number are replays
   std::thread thread_;
 };
 

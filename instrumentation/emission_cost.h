@@ -22,7 +22,7 @@ inline constexpr const char* kStreamTimesPrefix = "times of the GPU's streams ar
 
 struct EmissionCost {
   std::uint64_t events = 0;  ///< emitted by all threads of the rank
-  double event_ns = 0;       ///< of calibrated_event_ns()
+  double event_ns = 0;       ///< from calibrated_event_ns()
   std::int64_t elapsed_ns = 0;
   /// CPU time of the threads that drain, sort and encode, answer the control channel, and write to the
   /// network; nullopt where the kernel does not report it.
@@ -36,7 +36,7 @@ struct EmissionCost {
 // Names of the publishing threads, used to find their CPU time in /proc/self/task.
 inline constexpr const char* kPublishThread = "observe-publish";
 inline constexpr const char* kControlThread = "observe-control";
-inline constexpr int kIoThreadPrefix = 5711;  ///< of ZeroMQ's: "5711/ZMQbg/IO/0"
+inline constexpr int kIoThreadPrefix = 5711;  ///< of ZeroMQ's threads: "5711/ZMQbg/IO/0"
 
 /// Whether a thread with this name publishes.
 [[nodiscard]] bool is_publishing_thread(std::string_view name) noexcept;

@@ -82,9 +82,9 @@ struct PublisherOptions {
   std::string key_file;  ///< publishing key; empty: the file that SHARDSCOPE_KEY names, or none
   Detail detail = Detail::params;
   std::size_t ring_events = 1U << 16;   ///< per thread
-  std::size_t queue_bytes = 64U << 20;  ///< unsent batches kept when the collector is slow
-  double linger_s = 5;                  ///< longest wait at the end for the collector to take the rest
-  std::optional<PreattachBuffer> kept;  ///< what the rings hold is of this run
+  std::size_t queue_bytes = 64U << 20;  ///< limit of unsent batches while the collector is slow
+  double linger_s = 5;                  ///< longest wait at the end for the collector to receive the rest
+  std::optional<PreattachBuffer> kept;  ///< events already in the rings belong to this run
 };
 
 /// One per process: drains the rings, batches and sends events, answers the control channel (gate.h). The

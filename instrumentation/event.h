@@ -52,7 +52,7 @@ struct KindRow {
   Detail detail = Detail::kernels;
   EventShape shape = EventShape::instant;
   EventRole role = EventRole::none;
-  std::uint8_t traits = 0;  ///< a bit each
+  std::uint8_t traits = 0;  ///< one bit per EventTrait
 };
 /// Indexed by kind; 0 and numbers beyond the table are unknown.
 inline constexpr auto kKindRows = std::to_array<KindRow>({
@@ -183,7 +183,7 @@ inline constexpr std::uint32_t kEndedByError = 1U << 14U;
 }
 
 struct Event {
-  std::uint64_t ticks = 0;  ///< raw clock while in the process; nanoseconds, signed, afterwards
+  std::uint64_t ticks = 0;  ///< raw clock ticks inside the process; signed nanoseconds afterwards
   EventKind kind{};
   StreamId stream{};
   std::uint8_t code = 0;

@@ -14,9 +14,9 @@ namespace shardscope::instrumentation {
 struct FieldInfo {
   EventSlot slot{};
   std::uint8_t shift = 0;
-  std::uint8_t width = 0;  ///< bits; that of the slot unless only a part of it
+  std::uint8_t width = 0;  ///< bits; less than the slot's if the field is a part of it
   const char* name = "";
-  std::string_view type;  ///< as the table spells it: "double", "plan::TraceMode"
+  std::string_view type;  ///< as in the table: "double", "plan::TraceMode"
   std::string_view unit;
   /// Whether the field is only a part of its slot.
   [[nodiscard]] bool is_part() const noexcept;
@@ -24,8 +24,8 @@ struct FieldInfo {
 
 struct KindInfo {
   EventKind kind{};
-  std::optional<StreamId> lane;  ///< none: the emitter says which
-  std::string_view lane_text;    ///< for people
+  std::optional<StreamId> lane;  ///< nullopt: chosen by the emitter
+  std::string_view lane_text;    ///< for users
   std::string_view text;         ///< one sentence; may be empty
   std::span<const FieldInfo> fields;
 };

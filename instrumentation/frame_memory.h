@@ -17,15 +17,15 @@ namespace shardscope::instrumentation::wire {
 /// Thread-safe. Never destroyed: frames may be freed until the process exits.
 class FrameMemory final : public flatbuffers::Allocator {
  public:
-  static constexpr std::size_t kBlockBytes = 168U << 10;  ///< a frame of RankLink's largest batch fits
-  static constexpr std::size_t kLeastBytes = 16U << 10;   ///< smaller frames are malloc's own business
+  static constexpr std::size_t kBlockBytes = 168U << 10;  ///< fits a frame of RankLink's largest batch
+  static constexpr std::size_t kLeastBytes = 16U << 10;   ///< smaller frames are allocated with malloc
   static constexpr std::size_t kKept = 8;                 ///< blocks
 
   static FrameMemory& instance();
   /// Throws std::bad_alloc.
   std::uint8_t* allocate(std::size_t bytes) override;
   void deallocate(std::uint8_t* memory, std::size_t bytes) noexcept override;
-  [[nodiscard]] std::size_t kept() const;  ///< blocks, now
+  [[nodiscard]] std::size_t kept() const;  ///< number of kept blocks
 
  private:
   static constexpr bool is_block(std::size_t bytes) noexcept {

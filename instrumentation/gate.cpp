@@ -15,11 +15,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kFirstLease{10};
 
 enum class Mode : std::uint8_t {
-  free,       ///< nothing to stop for
+  free,       ///< no hold requested
   preparing,  ///< phase 1: wait at the next gate for phase 2
   hold_at,    ///< phase 2: hold at exactly `target`
-  hold_step,  ///< phase 2 where ranks differ: at exactly this of the gates between steps
-  rule,       ///< hold where the rule says
+  hold_step,  ///< phase 2 if ranks differ: hold at exactly this one of the gates between steps
+  rule,       ///< hold at a gate that matches the rule
 };
 
 PauseCause cause_of(Mode mode, StopRule::Kind kind) noexcept {
@@ -51,7 +51,7 @@ struct GateKeeper::State {
   std::uint32_t to_let_through = 0;
   Clock::time_point lease_end{};
   bool shutdown = false;
-  std::uint64_t commands = 0;  ///< counts resume, hold_at and shutdown: what ends a hold
+  std::uint64_t commands = 0;  ///< number of resume, hold_at and shutdown commands, which end a hold
   Position position;
   std::atomic<std::uint64_t> lease_expirations{0};
   std::function<void()> on_hold;

@@ -88,7 +88,7 @@ class GateKeeper {
   };
   [[nodiscard]] Counts prepare_pause();     ///< phase 1
   void hold_at(std::uint64_t gate_number);  ///< phase 2
-  void hold_at_step(std::uint64_t number);  ///< phase 2, where ranks differ: of the gates between steps
+  void hold_at_step(std::uint64_t number);  ///< phase 2, if ranks differ: number of a gate between steps
   /// `renumber`, if not 0: new number of the gate at which this rank holds.
   void resume(StopRule rule, std::uint64_t renumber = 0);
   void renew_lease(double seconds);
@@ -106,7 +106,7 @@ class GateKeeper {
     std::uint64_t number = 0;
     GateKind kind{};
     std::uint32_t id = 0;
-    std::uint64_t steps = 0;  ///< gates between steps passed by then, this one included
+    std::uint64_t steps = 0;  ///< gates between steps passed so far, including this one
   };
   [[nodiscard]] Position position() const;
 

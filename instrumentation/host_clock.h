@@ -8,7 +8,7 @@ namespace shardscope::instrumentation {
 struct HostClock {
   std::int64_t skew_ns = 0;
   double drift_ppm = 0;        ///< microseconds gained per second
-  std::int64_t origin_ns = 0;  ///< this machine's monotonic time at which only the skew lies between them
+  std::int64_t origin_ns = 0;  ///< this machine's monotonic time at which the offset is only the skew
 
   /// Its time when this machine's monotonic clock shows `monotonic_ns`.
   [[nodiscard]] std::int64_t at(std::int64_t monotonic_ns) const noexcept {

@@ -35,12 +35,12 @@ struct KeyFile {
   struct Allowed {
     KeyRole role = KeyRole::publish;
     std::string public_key;
-    std::string name{};  ///< of its file; empty: none
+    std::string name{};  ///< of its file; empty: no name
   };
   KeyRole role = KeyRole::publish;
   KeyPair pair;
-  std::string collector;         ///< ranks and viewers
-  std::vector<Allowed> allowed;  ///< collectors
+  std::string collector;         ///< for ranks and viewers
+  std::vector<Allowed> allowed;  ///< for collectors
 };
 
 /// Reads and checks a file. Throws std::runtime_error with path, line, problem and remedy. A file that users

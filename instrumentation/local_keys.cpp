@@ -65,7 +65,7 @@ bool is_private(const std::string& path) {
 
 struct Root {
   std::string parent, folder;
-  bool runtime = false;  ///< the parent is made by the system, and private
+  bool runtime = false;  ///< the parent folder is made by the system and private
 };
 
 /// Candidate folders, the preferred first. The environment is read once, by the thread that sets up: the

@@ -63,8 +63,8 @@ void forget_local_keys(const std::string& endpoint);
 
 /// A collector of this user that listens on the loopback.
 struct LocalCollector {
-  std::string endpoint;  ///< as Credentials takes it
-  std::int64_t pid = 0;  ///< of the process that it is in
+  std::string endpoint;  ///< as Credentials expects it
+  std::int64_t pid = 0;  ///< of the collector's process
 };
 /// Running collectors, by endpoint. Does not find collectors in another pid namespace. A killed one is listed
 /// as long as another process has its pid and its folder exists.
@@ -104,7 +104,7 @@ class Credentials {
   bool by_folder_ = false, by_owner_ = false;
   bool known_ = true;
   std::optional<KeyFile> key_;
-  std::string seen_;  ///< which files the last look found
+  std::string seen_;  ///< the files found by the last check
   std::int64_t looked_ns_ = 0;
 };
 

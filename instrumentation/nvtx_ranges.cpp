@@ -70,7 +70,7 @@ const Domain& domain() {
 struct Range {
   enum class Of : std::uint8_t { event, function } of = Of::event;
   EventKind end{};
-  std::uint8_t code = 0;  ///< the function, of one
+  std::uint8_t code = 0;  ///< the function, if the range is of one
   std::uint32_t a = 0;
   friend bool operator==(const Range&, const Range&) = default;
 };

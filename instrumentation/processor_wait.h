@@ -16,9 +16,9 @@ class ProcessorWait {
   explicit ProcessorWait(std::string tasks = "/proc/self/task") : tasks_(std::move(tasks)) {}
 
   struct Sample {
-    std::int64_t waited_ns = 0;  ///< summed over threads, without those that publish
-    std::uint32_t switches = 0;  ///< a thread lost its processor to another; of the whole process
-    std::int64_t over_ns = 0;    ///< since the call before
+    std::int64_t waited_ns = 0;  ///< summed over threads, except publishing ones
+    std::uint32_t switches = 0;  ///< preemptions of threads, of the whole process
+    std::int64_t over_ns = 0;    ///< length of the interval since the previous call
   };
   /// Since the previous call; nullopt at the first call, and where the kernel does not report it. A thread
   /// that has ended since is not counted. Costs about 10 us per thread: not after every step.
@@ -28,7 +28,7 @@ class ProcessorWait {
   struct Thread {
     std::int64_t waited_ns = 0;
     bool publishes = false;
-    bool seen = false;  ///< in the present call
+    bool seen = false;  ///< in the current call
   };
   std::string tasks_;
   std::unordered_map<std::string, Thread> threads_;  ///< by id

@@ -65,33 +65,33 @@ struct Publisher::State {
   }
 
   PublisherOptions options;
-  std::unique_ptr<RankLink> link;  ///< none: events are discarded
+  std::unique_ptr<RankLink> link;  ///< null: events are discarded
   EventObserver observer;
 
   TickClock clock;
   TimeMerge merge;
   DrainPace pace;
   std::vector<Event> drained;
-  std::uint64_t dropped_before = 0;  ///< by rings, before this publisher existed
-  std::vector<Ring::Drops> drops;    ///< of ours, not handed over yet; by last_ns
+  std::uint64_t dropped_before = 0;  ///< drops of rings before this publisher existed
+  std::vector<Ring::Drops> drops;    ///< drops of rings, not yet passed on; by last_ns
   std::int64_t last_drain_ns = 0;
   std::int64_t began_ns = 0;
   ProcessorWait processor_wait;
-  std::int64_t processor_wait_ns = 0;  ///< when it was last read; 0: no step has ended yet
+  std::int64_t processor_wait_ns = 0;  ///< time of the last read; 0: no step has ended yet
   double event_ns = 0;                 ///< calibrated once, on this thread
-  std::uint64_t events = 0;            ///< taken out of the rings
-  bool collector_seen = false;         ///< a collector has answered
-  bool warned = false;                 ///< that none does, or that it refuses this rank
+  std::uint64_t events = 0;            ///< drained from the rings
+  bool collector_seen = false;         ///< a collector has replied
+  bool warned = false;                 ///< about a missing collector, or its refusal of this rank
 
   std::mutex mutex;
   std::condition_variable wake;
   bool stop = false;
   bool gate_moved = false;
-  bool woken = false;             ///< look at once
-  bool watched = true;            ///< the collector did not say lately that it may be long between two looks
-  std::int64_t unwatched_ns = 0;  ///< when it last said so, and ...
-  std::chrono::milliseconds look_pause{0};  ///< ... how long
-  std::vector<Event> changes;               ///< detail_changed, not handed over yet
+  bool woken = false;                       ///< drain at once
+  bool watched = true;                      ///< no recent message of the collector allows long pauses
+  std::int64_t unwatched_ns = 0;            ///< time of the last such message, and ...
+  std::chrono::milliseconds look_pause{0};  ///< ... its pause
+  std::vector<Event> changes;               ///< detail_changed events, not yet passed on
   bool finishing = false;                   ///< finish() was called: drain everything, then send it
   wire::Finish finish;
   std::unordered_map<std::string, std::uint32_t> names;

@@ -66,14 +66,14 @@ struct RankLink::State {
   RankLinkOptions options;
   RunTables tables;
   wire::Header header;
-  SentWindow window;  ///< encoded: not taken by the socket, or not confirmed
+  SentWindow window;  ///< encoded messages that are unsent or unconfirmed
   SendQueue queue;
-  std::vector<std::vector<Event>> spares;  ///< storage of batches that were encoded
+  std::vector<std::vector<Event>> spares;  ///< storage of encoded batches, for reuse
   bool finish_queued = false;
 
   std::mutex mutex;  // guards what other threads post
   std::vector<wire::Body> posted;
-  std::optional<RunTables> more;       ///< tables that replace those known
+  std::optional<RunTables> more;       ///< tables that replace the current ones
   std::vector<wire::Name> names;       ///< all so far, for a resend
   std::optional<wire::Finish> finish;  ///< likewise
   std::uint64_t posted_lost = 0;
@@ -81,13 +81,13 @@ struct RankLink::State {
 
   std::atomic<bool> resend{false};
   std::atomic<bool> finish_acknowledged{false};
-  std::atomic<std::uint64_t> confirmed{0};  ///< messages before this number
+  std::atomic<std::uint64_t> confirmed{0};  ///< number of confirmed messages
   std::atomic<std::uint64_t> shed{0};
   std::atomic<std::size_t> queued{0};
 
   std::optional<zmq::context_t> own_context;
   std::optional<Credentials> credentials;
-  bool other_key = false;  ///< than the socket's
+  bool other_key = false;  ///< the credentials differ from the socket's key
   std::optional<zmq::socket_t> socket;
   std::optional<LinkState> link;
   std::unique_ptr<ControlClient> control;

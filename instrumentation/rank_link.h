@@ -20,7 +20,7 @@ namespace shardscope::instrumentation {
 class LinkContext {
  public:
   explicit LinkContext(std::size_t links);
-  ~LinkContext();  ///< after its links; waits a moment for what they have sent
+  ~LinkContext();  ///< after its links; waits briefly for their sent messages
   LinkContext(const LinkContext&) = delete;
   LinkContext& operator=(const LinkContext&) = delete;
 
@@ -37,15 +37,15 @@ struct RankLinkOptions {
   std::string endpoint;
   std::string key_file;  ///< publishing key (Credentials)
   std::size_t queue_bytes = 64U << 20;
-  GateKeeper* gate = nullptr;              ///< outlives the link
+  GateKeeper* gate = nullptr;              ///< must outlive the link
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread
   std::function<int()> detail;
   std::function<void(std::uint16_t)> look_pause;  ///< likewise: see ControlClientOptions
-  std::function<void()> gate_moved;               ///< likewise: the rank began to hold at a gate, or went on
-  std::function<void(Request)> ask;               ///< likewise
-  std::string clock_id;                           ///< empty: this machine's
-  HostClock clock;                                ///< of simulated hosts; this machine's otherwise
-  LinkContext* shared = nullptr;                  ///< outlives the link; null: a context of its own
+  std::function<void()> gate_moved;  ///< likewise: the rank began to hold at a gate, or continued
+  std::function<void(Request)> ask;  ///< likewise
+  std::string clock_id;              ///< empty: this machine's clock_identity()
+  HostClock clock;                   ///< for simulated hosts; default: this machine's
+  LinkContext* shared = nullptr;     ///< must outlive the link; null: a separate context
 };
 
 class RankLink {
@@ -53,7 +53,7 @@ class RankLink {
   /// Connects in the background; never waits for the collector. Throws std::runtime_error for an invalid
   /// endpoint and for an incomplete key.
   RankLink(RankLinkOptions options, RunTables tables);
-  ~RankLink();  ///< discards what is unsent; see drain()
+  ~RankLink();  ///< discards unsent messages; see drain()
   RankLink(const RankLink&) = delete;
   RankLink& operator=(const RankLink&) = delete;
 
@@ -76,7 +76,7 @@ class RankLink {
   [[nodiscard]] std::size_t queued_bytes() const noexcept;
 
   // Any thread.
-  void post(wire::Body body);  ///< Text, Name or Finish; bounded, the excess is counted and said
+  void post(wire::Body body);  ///< Text, Name or Finish; bounded, excess messages are counted and reported
   /// Replaces the tables; sent by the next pump(), and to collectors that connect later.
   void post_tables(RunTables tables);
   [[nodiscard]] bool finish_received() const noexcept;

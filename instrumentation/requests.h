@@ -15,7 +15,7 @@
 namespace shardscope::instrumentation {
 
 enum class Request : std::uint8_t {
-  stacks  ///< where every thread is
+  stacks  ///< the stack of every thread
 };
 
 /// Prefix of an answer's text, to find it among a run's messages.
@@ -49,7 +49,7 @@ class Requests {
   std::condition_variable wake_;
   bool asked_ = false, stop_ = false;
   Request request_{};
-  std::thread thread_;  ///< from the first request on
+  std::thread thread_;  ///< started by the first request
 };
 
 }  // namespace shardscope::instrumentation

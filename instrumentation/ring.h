@@ -171,10 +171,10 @@ class RingRegistry {
   [[nodiscard]] Ring* attach() noexcept;
 
   struct Drained {
-    std::vector<std::size_t> run_begins;  ///< where each ring's events start in `out`
+    std::vector<std::size_t> run_begins;  ///< index of each ring's first event in `out`
     std::size_t fullest_percent = 0;      ///< of any ring, before draining
-    Ring::Drops drops;                    ///< of all rings, where `clock` was given
-    std::uint64_t without_ring = 0;       ///< events that had no ring to go to, since the last call
+    Ring::Drops drops;                    ///< of all rings, if `clock` was given
+    std::uint64_t without_ring = 0;       ///< events of threads without a ring, since the last call
   };
   /// Appends every ring's events, ring after ring, and frees the rings of ended threads. Must not run
   /// concurrently.

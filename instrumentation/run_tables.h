@@ -30,7 +30,7 @@ struct ParamInfo {
   std::string name, dtype;
   std::vector<std::int64_t> shape;
   std::int64_t elems = 0;
-  std::int64_t shard_elems = 0;  ///< stage 3: per rank with padding; 0 otherwise
+  std::int64_t shard_elems = 0;  ///< stage 3: per rank, including padding; else 0
   std::int64_t padding_elems = 0;
   std::vector<std::uint32_t> modules;  ///< owner first
   bool persistent = false;
@@ -43,7 +43,7 @@ struct ParamInfo {
 struct SliceInfo {
   std::uint32_t param = 0, rank = 0;
   std::int64_t param_offset = 0, shard_offset = 0, elems = 0, padding_elems = 0;
-  std::int64_t block_elems = 0, stride_elems = 0;  ///< 0: one piece
+  std::int64_t block_elems = 0, stride_elems = 0;  ///< 0: one block
   friend bool operator==(const SliceInfo&, const SliceInfo&) = default;
 };
 /// A process group of this rank. Ids are local to the rank; on another rank the same group is the one with
@@ -75,9 +75,9 @@ struct NotRecorded {
   friend bool operator==(const NotRecorded&, const NotRecorded&) = default;
 };
 struct RunTables {
-  std::string run_id;  ///< same on every rank
+  std::string run_id;  ///< equal on every rank
   std::string model, device, hardware, versions;
-  std::string config_json;  ///< the whole effective configuration, defaults filled in
+  std::string config_json;  ///< the whole effective configuration, including defaults
   std::uint32_t rank = 0, world = 1, local_world = 1;
   std::int32_t stage = 0, pid = 0;
   std::int64_t elems = 0;         ///< S
@@ -87,16 +87,16 @@ struct RunTables {
   double link_gbps = 0, link_latency_us = 0;  ///< emulated link; 0: none
   bool simulated = false;
   std::string host;
-  std::string framework;      ///< "DeepSpeed 0.19.8"; empty: not given
-  std::uint64_t records = 0;  ///< capabilities (capability.h); 0: not given
+  std::string framework;      ///< "DeepSpeed 0.19.8"; empty: unknown
+  std::uint64_t records = 0;  ///< capabilities (capability.h); 0: unknown
   std::vector<NotRecorded> not_recorded;
-  std::vector<ModelInfo> models;  ///< empty: one, called `model`
+  std::vector<ModelInfo> models;  ///< empty: a single one, named `model`
   std::vector<GroupInfo> groups;  ///< this rank's
   std::vector<LaneName> lanes;
   std::vector<ModuleInfo> modules;
   std::vector<ParamInfo> params;
   std::vector<SliceInfo> slices;             ///< of all ranks
-  std::vector<ParamGroupInfo> param_groups;  ///< empty: not given, one of all trained parameters
+  std::vector<ParamGroupInfo> param_groups;  ///< empty: one group of all trained parameters
   /// Drops the lists that are equal on every rank: one rank's tables suffice for them.
   void drop_lists() {
     modules.clear();

@@ -46,17 +46,17 @@ class SendQueue {
   /// The value given to push(); 0: none. The queue must not be empty.
   [[nodiscard]] std::uint64_t front_source_next() const noexcept { return entries_.front().source_next; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::uint64_t events() const noexcept;  ///< that wait in it
+  [[nodiscard]] std::uint64_t events() const noexcept;  ///< in the queue
   /// Events shed by this queue so far.
   [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
 
  private:
   struct Entry {
     wire::Body body;
-    std::array<std::uint32_t, kShedClasses> counts{};  ///< of a batch's events, once `counted`
+    std::array<std::uint32_t, kShedClasses> counts{};  ///< of a batch's events, if `counted`
     bool counted = false;
     std::size_t bytes = 0;
-    std::uint64_t stands_for = 0;  ///< a text: number of shed texts that it replaces
+    std::uint64_t stands_for = 0;  ///< a note: number of shed texts that it replaces
     std::uint64_t source_next = 0;
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
@@ -71,10 +71,10 @@ class SendQueue {
   std::deque<Entry> entries_;
   std::size_t limit_;
   Last last_;
-  std::size_t bytes_ = 0, text_bytes_ = 0;  ///< the latter: part of the former
+  std::size_t bytes_ = 0, text_bytes_ = 0;  ///< text_bytes_ is a part of bytes_
   std::size_t tables_ = 0;
   std::uint64_t shed_ = 0;
-  std::uint64_t dropped_sent_ = 0;  ///< `dropped_total` of the last batch that left
+  std::uint64_t dropped_sent_ = 0;  ///< `dropped_total` of the last sent batch
 };
 
 }  // namespace shardscope::instrumentation

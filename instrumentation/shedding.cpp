@@ -7,7 +7,7 @@
 namespace shardscope::instrumentation {
 namespace {
 
-constexpr std::size_t kPools = 16;  ///< what a memory code can name
+constexpr std::size_t kPools = 16;  ///< pools that a memory code can encode
 
 /// By the detail level of the kind: shed first are events that a run at a lower level would not have emitted,
 /// so the rest is a complete recording at that level. Memory events are a class of their own, because each

@@ -33,7 +33,7 @@ inline constexpr std::size_t kMaxModules = 1U << 20;
 inline constexpr std::size_t kMaxParams = 1U << 20;
 inline constexpr std::size_t kMaxModels = 1U << 10;
 inline constexpr std::size_t kMaxParamGroups = 4096;
-inline constexpr std::size_t kMaxGroups = 255;  ///< of a rank: their number is a byte of a sequence number
+inline constexpr std::size_t kMaxGroups = 255;  ///< of a rank: group ids are one byte of a sequence
 inline constexpr std::size_t kMaxNotRecorded = 64;
 inline constexpr std::uint32_t kMaxWorld = 1U << 20;
 inline constexpr std::uint32_t kMaxNames = 1U << 20;  ///< kernel names of one rank
@@ -48,9 +48,9 @@ inline constexpr double kMaxLeaseS = 86'400;
 /// Of every message. Timestamps are nanoseconds of the sender's monotonic clock unless a field names another;
 /// a collector converts a rank's to its own clock with estimated offsets (clock_estimator.h).
 struct Header {
-  std::uint32_t rank = 0;         ///< that it is of, below the world
-  std::uint64_t incarnation = 0;  ///< random number of the sending process: a restarted rank has another
-  std::uint64_t sequence = 0;     ///< of this process's published messages, from 0 without a gap
+  std::uint32_t rank = 0;         ///< below the world
+  std::uint64_t incarnation = 0;  ///< random number of the sending process: differs after a restart
+  std::uint64_t sequence = 0;     ///< of this process's published messages, from 0 without gaps
   std::string run_id;
   /// In relayed messages other than batches (Relay): the rank's own process, and the number of its message
   /// after this one; 0: unknown.
@@ -76,7 +76,7 @@ struct Batch {
   std::optional<Relay> relay;
 };
 struct Tables {
-  RunTables tables;  ///< run_id and rank are those of the header
+  RunTables tables;  ///< run_id and rank are in the header
 };
 struct Text {
   std::int64_t at_ns = 0;
@@ -97,10 +97,10 @@ struct Finish {
 
 /// A rank's first message over each new connection.
 struct Hello {
-  std::uint32_t world = 1;  ///< ranks of the run, kMaxWorld at most
+  std::uint32_t world = 1;  ///< number of ranks, at most kMaxWorld
   std::int32_t pid = 0;
-  std::string host, clock_id;  ///< `clock_id`: clock_identity(); ranks with the same one share their clock
-  bool relayed = false;        ///< passed on by a node's collector
+  std::string host, clock_id;  ///< `clock_id`: clock_identity(); ranks with equal ids share a clock
+  bool relayed = false;        ///< relayed by a node's collector
 };
 /// First message of a node's collector; all other messages of its connection, except pongs, are its ranks'.
 struct RelayHello {
@@ -110,21 +110,21 @@ struct RelayHello {
     std::uint32_t first = 0, count = 0;
     friend bool operator==(const Range&, const Range&) = default;
   };
-  std::vector<Range> present;  ///< connected to it: they need not say so themselves up here
-  std::vector<Range> silent;   ///< of these, those that send nothing over a connection that lasts
-  std::uint64_t greeted = 0;   ///< sum of their processes (app/collector/greeted_sum.h); 0: not said
+  std::vector<Range> present;  ///< connected to it: they need not connect to this collector
+  std::vector<Range> silent;   ///< of these, ranks that send nothing over a lasting connection
+  std::uint64_t greeted = 0;   ///< sum of their processes (app/collector/greeted_sum.h); 0: unknown
 };
 struct Ping {
   std::uint64_t id = 0;
   std::int64_t sent_ns = 0;
-  std::uint16_t look_ms = 0;  ///< longest pause between two looks that will do (DrainPace); 0: the rank's own
-  std::uint16_t pack_ms = 0;  ///< so long a node's collector may gather events; 0: by its own pace
-  std::uint64_t known = 0;    ///< of a node's ranks: RelayHello::greeted as the collector has it; 0: not said
+  std::uint16_t look_ms = 0;  ///< longest allowed pause between drains (DrainPace); 0: the rank's own
+  std::uint16_t pack_ms = 0;  ///< how long a node's collector may gather events; 0: its own pace
+  std::uint64_t known = 0;    ///< of a node's ranks: RelayHello::greeted as the collector has it; 0: unknown
 };
 /// Reply to a Ping: four timestamps of one exchange, which give offset and error of the clock as in NTP.
 struct Pong {
   std::uint64_t id = 0;
-  std::int64_t ping_sent_ns = 0;              ///< as it was in the ping: the collector's clock
+  std::int64_t ping_sent_ns = 0;              ///< copied from the ping: the collector's clock
   std::int64_t received_ns = 0, sent_ns = 0;  ///< the rank's clock
 };
 struct RankCommand {
@@ -141,7 +141,7 @@ struct RankCommand {
   };
   std::uint64_t id = 0;
   Kind kind = Kind::renew_lease;
-  std::uint64_t gate = 0;  ///< hold_at; resume: what the gate of a hold is called from now on, 0: as it was
+  std::uint64_t gate = 0;  ///< hold_at; resume: new number of the gate of the hold, 0: unchanged
   bool by_step = false;    ///< hold_at: `gate` counts gates between steps
   double lease_s = 0;      ///< prepare_pause, hold_at, resume, renew_lease: from now
   StopRule rule;           ///< resume
@@ -151,8 +151,8 @@ struct RankCommand {
   /// now), for the reason in `text` (app/collector/moment_request.h).
   std::int64_t at_ns = 0;
   std::string text = {};
-  std::int64_t until_ns = 0;                    ///< keep: end of what lasted, as a step; 0: it is an instant
-  std::uint32_t step = kNoId, of_rank = kNoId;  ///< keep: that it is of
+  std::int64_t until_ns = 0;                    ///< keep: end of the interval, such as a step; 0: an instant
+  std::uint32_t step = kNoId, of_rank = kNoId;  ///< keep: step and rank of the moment
 };
 /// The collector has received every message of process `source` before number `next`.
 struct Received {
@@ -161,8 +161,8 @@ struct Received {
     std::uint32_t rank = 0;
     std::uint64_t source = 0, next = 0;
   };
-  std::vector<OfRank> others;  ///< to a node's collector: the same of others of its ranks
-  static constexpr std::size_t kMostOthers = 2048;  ///< so many fit into a control message
+  std::vector<OfRank> others;  ///< to a node's collector: the same for others of its ranks
+  static constexpr std::size_t kMostOthers = 2048;  ///< limit of a control message
 };
 /// The collector accepts nothing from this process.
 struct Refusal {
@@ -219,12 +219,12 @@ struct ViewReply {
   std::int32_t exit_code = 0;
   bool pausing = false, paused = false;
   std::uint64_t gate = 0;
-  double lease_left_s = 0;  ///< until ranks that hold go on by themselves; 0: none holds
+  double lease_left_s = 0;  ///< until holding ranks continue by themselves; 0: none holds
   std::string note;
   std::vector<RankState> ranks;
   std::vector<ViewItem> items;
-  std::uint64_t receipt = 0;       ///< random: a poll that has it comes from a viewer that has this reply
-  std::uint64_t begin_cursor = 0;  ///< first item of the log that is still kept
+  std::uint64_t receipt = 0;  ///< random: a poll with it comes from a viewer that has received this reply
+  std::uint64_t begin_cursor = 0;  ///< first item that the log still has
 };
 
 using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,
@@ -261,7 +261,7 @@ enum class Reject : std::uint8_t { none, size, garbage, version, body, value };
 struct Decoded {
   std::optional<Message> message;
   Reject reject = Reject::none;
-  std::string why;  ///< in words, when rejected
+  std::string why;  ///< reason, when rejected
 };
 /// Never throws on any input (except out of memory). A batch's events are decoded into `storage`, whose
 /// contents are discarded: pass the same vector again to reuse its memory.

@@ -15,10 +15,10 @@ struct ProductShape {
 /// One kernel. `bytes`: lower bound of the traffic between memory and processor: every operand read once and
 /// every result written once; a kernel that reads an operand twice transfers more.
 struct Work {
-  double matrix_flops = 0;  ///< of matrix products, 2 for each multiply-add
+  double matrix_flops = 0;  ///< of matrix products, 2 per multiply-add
   double bytes = 0;
   DType type = DType::f32;  ///< of the products' operands
-  bool attention = false;   ///< products of a fused attention, which reach another part of the peak
+  bool attention = false;   ///< products of fused attention, which reach a different fraction of the peak
   ProductShape product{};
 };
 

@@ -7,7 +7,7 @@ namespace shardscope::kernels {
 
 enum class MatmulPrecision : std::uint8_t {
   native,   ///< fp32 sums in the library's order: fast
-  highest,  ///< sums in double, rounded once: slow, and the same on every CPU
+  highest,  ///< sums in double, rounded once: slow, and equal on every CPU
 };
 
 /// For comparisons with recorded runs: a ReLU whose input is within the rounding error of fp32 sums around

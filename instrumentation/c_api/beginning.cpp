@@ -53,7 +53,7 @@ class MemoryLevels {
     ring->push(event);
     return ring->dropped() == dropped;
   }
-  std::mutex mutex_;  ///< held while it emits, so that totals come in order
+  std::mutex mutex_;  ///< held while emitting, so that totals are emitted in order
   std::array<Pool, kMemoryPoolCount> pools_;
 };
 

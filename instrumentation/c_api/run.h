@@ -16,11 +16,11 @@
 struct shardscope_run {
   enum class Phase : std::uint8_t { described, started, finished };
 
-  std::mutex mutex;  ///< everything below
+  std::mutex mutex;  ///< guards the members below
   Phase phase = Phase::described;
   shardscope::instrumentation::RunTables tables;  ///< as described so far
   bool elems_given = false;
-  std::vector<std::string> names;  ///< asked for before the start, by id
+  std::vector<std::string> names;  ///< requested before the start, by id
   std::unique_ptr<shardscope::instrumentation::Publisher> publisher;
 };
 

@@ -29,7 +29,7 @@ enum EventType : std::uint64_t {
 /// The only recorded state: a channel of a kernel has stopped; the arguments have its GPU time.
 inline constexpr int kKernelChannelStop = 22;
 
-struct CallV5 {  ///< collApi, and up to `stream` its like p2pApi
+struct CallV5 {  ///< collApi; equal to p2pApi up to `stream`
   const char* function;
   std::size_t count;
   const char* datatype;
@@ -63,7 +63,7 @@ struct PointToPoint {
   std::uint8_t channels;
 };
 struct ProxyOperation {
-  pid_t pid;  ///< of the process whose collective it serves; the parent object is of that process
+  pid_t pid;  ///< of the process whose collective it serves; the parent object belongs to that process
   std::uint8_t channel;
   int peer;
   int steps;

@@ -23,7 +23,7 @@ struct Communicator {
   std::uint64_t id = 0;
   std::string name;
   int nodes = 0, ranks = 0, rank = 0;
-  std::atomic<int*> mask{nullptr};  ///< NCCL's, one for the process; null when the communicator is over
+  std::atomic<int*> mask{nullptr};  ///< NCCL's, one for the process; null after the communicator's end
   GpuClock clock;
 
   /// The id folded to 32 bits, as used in events.
@@ -74,7 +74,7 @@ class Collector final : private Operations::Reader {
   std::atomic<std::uint32_t> sequence_{0};
   std::atomic<bool> forked_{false};
 
-  std::mutex mutex_;  ///< of what follows, up to the thread
+  std::mutex mutex_;  ///< guards the members below, up to the thread
   std::uint32_t known_ = 0, alive_ = 0;
   bool ends_ = false;
   std::condition_variable changed_;
@@ -82,13 +82,13 @@ class Collector final : private Operations::Reader {
 
   // Used by the thread only.
   std::unique_ptr<Sink> sink_;
-  bool no_sink_ = false;  ///< there is none to be had
+  bool no_sink_ = false;  ///< no sink is available
   std::uint64_t lost_reported_ = 0, overlapping_ = 0;
   struct LaneEnd {
     std::int64_t at_ns = 0;
     std::uint32_t communicator = 0;
   };
-  std::array<LaneEnd, 2> lane_ends_{};  ///< gather and reduce, in a run of its own
+  std::array<LaneEnd, 2> lane_ends_{};  ///< gather and reduce, in a run of the plugin's own
 };
 
 }  // namespace shardscope::nccl_profiler

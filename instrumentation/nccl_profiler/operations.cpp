@@ -64,11 +64,11 @@ struct Operations::Place {
   OperationFacts facts;  ///< written while filling, read while open
   std::atomic<bool> stopped{false};
   std::atomic<std::int64_t> last_report_ns{0};
-  std::atomic<std::uint64_t> channels_begun{0}, channels_ended{0};  ///< a bit each: a report may come twice
+  std::atomic<std::uint64_t> channels_begun{0}, channels_ended{0};  ///< a bit per channel: reports may repeat
   std::atomic<std::uint64_t> begin_gpu_ns{0}, first_end_gpu_ns{0}, end_gpu_ns{0};
   std::atomic<std::uint32_t> proxies_begun{0}, proxies_ended{0};
   std::atomic<std::int64_t> proxy_begin_ns{0}, proxy_end_ns{0};
-  bool reported = false;  ///< its start, to the reader; used by the reader's thread alone
+  bool reported = false;  ///< whether the reader got its start; only used by the reader's thread
 
   [[nodiscard]] bool complete() const noexcept {
     const int ended = std::popcount(channels_ended.load(std::memory_order_relaxed));

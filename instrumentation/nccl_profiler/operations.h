@@ -34,7 +34,7 @@ struct Handle {
   HandleKind kind = HandleKind::none;
   std::uint8_t channel = 0;
   std::uint32_t generation = 0;
-  std::uint32_t index = 0;  ///< of operations below 65536; of a call its sequence
+  std::uint32_t index = 0;  ///< of an operation: below 65536; of a call: its sequence
 
   [[nodiscard]] void* pack() const noexcept;
   [[nodiscard]] static Handle unpack(const void* handle) noexcept;
@@ -49,7 +49,7 @@ struct OperationFacts {
   std::uint8_t planned_channels = 0, warps = 0;
   instrumentation::CollectiveOp op{};
   std::uint8_t type = 255;    ///< ElementType::code
-  std::uint8_t channels = 0;  ///< that will be timed; 0: none are asked for
+  std::uint8_t channels = 0;  ///< channels that will be timed; 0: none
   std::int64_t elems = 0, bytes = 0;
   std::uint64_t nccl_sequence = 0;
   std::int64_t started_ns = 0;  ///< host
@@ -103,7 +103,7 @@ class Operations {
   const std::unique_ptr<Place[]> places_;
   std::atomic<std::uint32_t> next_{0};
   std::atomic<std::uint64_t> lost_{0};
-  std::vector<std::uint32_t> fresh_;  ///< the reader's
+  std::vector<std::uint32_t> fresh_;  ///< used by the reader
 };
 
 }  // namespace shardscope::nccl_profiler

@@ -60,7 +60,7 @@ class LibrarySink final : public Sink {
   const bool joins_;
 };
 
-shardscope_run* g_own = nullptr;  ///< written before its sink is handed out
+shardscope_run* g_own = nullptr;  ///< written before its sink is returned
 
 std::optional<std::uint32_t> number(const char* variable) {
   const char* text = std::getenv(variable);

@@ -33,7 +33,7 @@ struct Gemm {
   Finish finish = Finish::none;
   const float* operand = nullptr;
   float* activation = nullptr;
-  std::int64_t ld_beside = 0;  ///< of operand or activation
+  std::int64_t ld_beside = 0;  ///< leading dimension of operand or activation
 };
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias);
 /// Whether the product kernel can compute row sums.

@@ -18,7 +18,7 @@ constexpr std::uint32_t kMaxSources = 256;
 // x is about value * scale; value is an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
-  float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
+  float inverse;  ///< 0 for a group of zeros or of non-finite values
 };
 __device__ __forceinline__ Scale scale_of(std::uint32_t magnitude_bits, float levels) {
   // Divisions round to nearest, as on the CPU: the scale is stored, and must not depend on the backend.

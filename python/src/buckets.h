@@ -23,8 +23,8 @@ class Buckets {
   /// `session` must outlive this.
   explicit Buckets(SessionState& session) : session_(session) {}
 
-  std::uint32_t trigger = SHARDSCOPE_NO_ID;  ///< parameter whose gradient has just come
-  bool epilogue = false;                     ///< whether flushes are those of the end of a backward
+  std::uint32_t trigger = SHARDSCOPE_NO_ID;  ///< parameter whose gradient became ready last
+  bool epilogue = false;                     ///< whether flushes happen at the end of a backward
   nb::object coming = nb::none();            ///< that parameter itself
 
   void comes(nb::handle param) {

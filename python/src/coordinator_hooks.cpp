@@ -34,10 +34,10 @@ Attribute own(const char* name) {
 
 /// Parameters of one module in DeepSpeed's order of iteration, with their numbers in the run.
 struct ModuleParams {
-  nb::object gone;  ///< weak reference that takes this entry away with its module
+  nb::object gone;  ///< weak reference that removes this entry with its module
   std::tuple<std::size_t, std::size_t, std::uint32_t> version;
   std::vector<std::pair<nb::object, std::uint32_t>> all;
-  std::vector<PyObject*> identities;  ///< of the same, sorted
+  std::vector<PyObject*> identities;  ///< of the same parameters, sorted
 
   [[nodiscard]] bool has(nb::handle param) const {
     return std::binary_search(identities.begin(), identities.end(), param.ptr());
@@ -204,7 +204,7 @@ class CoordinatorHooks {
   SessionState& session_;
   ParamStatuses& statuses_;
   nb::object iterate_, complete_;
-  nb::object fetching_ = nb::none();          ///< the module whose fetch is going on
+  nb::object fetching_ = nb::none();          ///< the module whose fetch is in progress
   std::int64_t prefetched_elems_ = 0;         ///< in that fetch
   std::uint32_t fetched_ = SHARDSCOPE_NO_ID;  ///< gather of that fetch
   std::unordered_map<PyObject*, ModuleParams> known_;

@@ -21,7 +21,7 @@ namespace shardscope::python {
 /// Temporary tensors of a group that change together, reported at one hook.
 class HookedMemory {
  public:
-  HookedMemory() = default;  ///< none: no memory is counted
+  HookedMemory() = default;  ///< without slots: no memory is recorded
   explicit HookedMemory(nb::object slots) : owner_(std::move(slots)), slots_(nb::cast<Slots*>(owner_)) {}
   void changed() const {
     if (slots_ != nullptr) slots_->changed();
@@ -34,17 +34,17 @@ class HookedMemory {
 
 /// An FSDPParamGroup. Until its model is described only its memory is known.
 struct Fsdp2Group {
-  std::uint32_t module = SHARDSCOPE_NO_ID;  ///< that it belongs to
+  std::uint32_t module = SHARDSCOPE_NO_ID;  ///< its module
   const Parts* parts = nullptr;
-  std::uint32_t gather = SHARDSCOPE_NO_ID;  ///< that brought it, until it is resharded
+  std::uint32_t gather = SHARDSCOPE_NO_ID;  ///< its current gather, until it is resharded
   std::uint8_t cause = SHARDSCOPE_CAUSE_FETCH;
-  std::int64_t bytes = 0, shard = 0;  ///< once gathered; of what this rank holds
-  std::int64_t secondary = 0;         ///< and of its part of a secondary copy
-  bool secondary_held = false;        ///< from the reshard after the forward until it is gathered from there
-  std::size_t count = 0;              ///< of parameters that are described
+  std::int64_t bytes = 0, shard = 0;  ///< of the gathered group; of this rank's shard
+  std::int64_t secondary = 0;         ///< of its shard of a secondary copy
+  bool secondary_held = false;        ///< from the reshard after the forward until the gather from it
+  std::size_t count = 0;              ///< number of described parameters
   nb::object parts_owner;
   HookedMemory issued, available, released, backward, reduced;
-  nb::object gone;  ///< weak reference that takes this entry away with its group
+  nb::object gone;  ///< weak reference that removes this entry with its group
 
   [[nodiscard]] bool described() const { return parts != nullptr && parts->size() > 0; }
 };

@@ -216,7 +216,7 @@ class Fsdp2Hooks {
 
  private:
   struct Wait {
-    std::uint32_t module, gather, first;  ///< the first of its parameters
+    std::uint32_t module, gather, first;  ///< `first`: its first parameter
     std::int64_t bytes;
   };
 
@@ -254,7 +254,7 @@ class Fsdp2Hooks {
   SessionState& session_;
   Buckets& buckets_;
   Fsdp2Groups groups_;
-  std::uint8_t cause_ = SHARDSCOPE_CAUSE_FETCH;  ///< of gathers that are issued now
+  std::uint8_t cause_ = SHARDSCOPE_CAUSE_FETCH;  ///< of gathers issued now
   std::uint32_t entered_ =
       SHARDSCOPE_NO_ID;  ///< module whose pre_forward or pre_backward runs: where prefetches are issued
   std::uint32_t copy_in_ = 0, copy_out_ = 0;  ///< numbers of names

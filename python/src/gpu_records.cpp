@@ -16,7 +16,7 @@ struct Library {
   void (*suspend)() = nullptr;
   void (*resume)() = nullptr;
   void (*stop)() = nullptr;
-  std::string missing;  ///< why there is none; empty: it is there
+  std::string missing;  ///< why the library is missing; empty: it is loaded
 };
 
 Library load() {

@@ -22,7 +22,7 @@ class StorageBytes {
 
  private:
   nb::object first_;                  ///< storage
-  std::vector<std::uintptr_t> seen_;  ///< addresses, where there is more than one
+  std::vector<std::uintptr_t> seen_;  ///< addresses, if there is more than one
   std::int64_t sum_ = 0;
 };
 
@@ -56,14 +56,14 @@ class HeldTensors {
   void each(const Visit& visit) const;
 
   struct Owner {
-    PyObject* object;  ///< null once it has gone
+    PyObject* object;  ///< null after it was freed
     nb::object weak;   ///< weak reference; its callback sets `object` to null
   };
   std::vector<Owner> owners_;
   std::vector<Attribute> path_;
-  std::vector<bool> all_;          ///< of path_: every element instead of an attribute
+  std::vector<bool> all_;          ///< for each element of path_: `*` instead of an attribute
   std::vector<std::size_t> seen_;  ///< owners that ever had a tensor, in order
-  std::string there_;              ///< the last pattern; empty: pattern() has not run yet
+  std::string there_;              ///< the last pattern; empty: pattern() has not been called
 };
 
 void add_held_tensors(nb::module_& module);

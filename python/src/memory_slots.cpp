@@ -12,7 +12,7 @@
 namespace shardscope::python {
 namespace {
 constexpr std::uint8_t kDevice = 0, kHost = 1;
-constexpr std::size_t kPatterns = 16;  ///< sizes remembered; with experts every sample may find other tensors
+constexpr std::size_t kPatterns = 16;  ///< limit of cached sizes; with experts patterns often change
 }  // namespace
 
 Slot::Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked)

@@ -56,7 +56,7 @@ class Slot {
   [[nodiscard]] std::uint8_t pool() const { return pool_; }
   [[nodiscard]] std::uint8_t category() const { return category_; }
   [[nodiscard]] bool hooked() const { return hooked_; }
-  std::int64_t now = 0;  ///< the size reported last
+  std::int64_t now = 0;  ///< the last reported size
 
  private:
   /// Bytes of the existing tensors, known for their pattern or else from measure(). 0 if there are none.
@@ -67,11 +67,11 @@ class Slot {
 
   std::uint8_t pool_, category_;
   nb::object present_, tensors_, kept_;
-  HeldTensors* held_ = nullptr;         ///< tensors_, where it is that
-  const AttributeIs* state_ = nullptr;  ///< present_, where it is that
+  HeldTensors* held_ = nullptr;         ///< tensors_, if it is a HeldTensors
+  const AttributeIs* state_ = nullptr;  ///< present_, if it is an AttributeIs
   bool host_ = false, hooked_ = false;
-  std::vector<std::pair<std::string, std::int64_t>> known_;  ///< sizes by patterns of held_
-  nb::dict sizes_;                                           ///< by what present() said
+  std::vector<std::pair<std::string, std::int64_t>> known_;  ///< sizes by pattern of held_
+  nb::dict sizes_;                                           ///< sizes by result of present()
 };
 
 /// Slots that change together at a hook, or all slots.
@@ -92,7 +92,7 @@ class Slots {
   struct Entry {
     nb::object owner;
     Slot* slot;
-    nb::object level;  ///< once it has changed
+    nb::object level;  ///< set when its size first changes
   };
   void report_changes();
 

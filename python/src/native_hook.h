@@ -17,7 +17,7 @@ namespace nb = nanobind;
 
 /// Arguments of a wrapped call, in the layout of Python's vectorcall: borrowed, valid during the call.
 struct CallArguments {
-  PyObject* const* values;  ///< the positional ones, then those of `names`
+  PyObject* const* values;  ///< positional arguments, then those named in `names`
   Py_ssize_t positional;
   PyObject* names;  ///< a tuple; null: none
 };

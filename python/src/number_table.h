@@ -71,7 +71,7 @@ class NumberTable {
       if (slot.key != 0) set(slot.key, slot.number);
   }
 
-  std::vector<Slot> slots_;  ///< a power of two of them; a key of 0: free
+  std::vector<Slot> slots_;  ///< their number is a power of two; key 0: free
   std::size_t size_ = 0;
 };
 

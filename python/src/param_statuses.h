@@ -27,11 +27,11 @@ namespace nb = nanobind;
 /// views of one storage, so the storages alone could not distinguish them. Requires the GIL.
 class ParamStatuses {
  public:
-  std::uint32_t module = SHARDSCOPE_NO_ID;            ///< whose fetch or release is going on
+  std::uint32_t module = SHARDSCOPE_NO_ID;            ///< whose fetch or release is in progress
   std::uint32_t entering = SHARDSCOPE_NO_ID;          ///< whose pre-hook runs
-  std::uint32_t gather = SHARDSCOPE_NO_ID;            ///< that is being issued
-  std::uint8_t cause_in = SHARDSCOPE_CAUSE_FETCH;     ///< of what becomes in flight
-  std::uint8_t cause_out = SHARDSCOPE_CAUSE_RELEASE;  ///< of what becomes not available
+  std::uint32_t gather = SHARDSCOPE_NO_ID;            ///< the gather being issued
+  std::uint8_t cause_in = SHARDSCOPE_CAUSE_FETCH;     ///< of changes to in flight
+  std::uint8_t cause_out = SHARDSCOPE_CAUSE_RELEASE;  ///< of changes to not available
   std::int64_t available_elems = 0, gathered_bytes = 0, coming_bytes = 0;
 
   /// Parameters of `session`, which must outlive this: they are added and removed with the run's models.
@@ -127,7 +127,7 @@ class ParamStatuses {
     if (level.is_valid()) nb::cast<MemoryLevel&>(level).add(bytes);
   }
 
-  SessionState* session_ = nullptr;  ///< as long as Python does
+  SessionState* session_ = nullptr;  ///< lives as long as the interpreter
   std::array<nb::object, 3> values_;
   nb::object gathered_level_, coming_level_, toggle_;
   std::vector<Row> rows_;  ///< by parameter's number

@@ -35,7 +35,7 @@ struct Mailbox {
   std::condition_variable changed;
   bool closed = false, asked = false, answered = false;
   std::uint64_t ticket = 0;
-  bool is_taken = false;  ///< Python's thread has this request and waits for the GIL
+  bool is_taken = false;  ///< Python's thread has taken this request and waits for the GIL
   std::string answer;
 };
 Mailbox& mailbox() {

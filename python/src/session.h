@@ -38,16 +38,16 @@ struct ElemCounts {
 /// matrix product has just evicted. Requires the GIL.
 class SessionState {
  public:
-  bool started = false;    ///< whether what happens is recorded
-  bool on_device = false;  ///< work is queued for a GPU: a stream waits, the host does not
+  bool started = false;    ///< whether events are recorded
+  bool on_device = false;  ///< work is queued for a GPU: streams wait, the host does not
   bool in_micro_step = false;
   std::uint32_t step = 0, micro_step = 0;
   std::uint32_t gathers = 0, buckets = 0, sequence = 0;
-  std::uint32_t apart = 0;     ///< collectives of groups that are not described, so far
-  std::uint32_t models = 0;    ///< described so far: what is cached by module may differ afterwards
+  std::uint32_t apart = 0;     ///< collectives so far in groups without a description
+  std::uint32_t models = 0;    ///< number of described models: caches by module may change with it
   std::int64_t available = 0;  ///< elements of gathered parameters
   std::optional<Purpose> purpose;
-  std::optional<std::uint8_t> all_reduce_lane;   ///< where a framework has one of its own
+  std::optional<std::uint8_t> all_reduce_lane;   ///< if a framework has a separate lane
   std::optional<shardscope_event> until_issued;  ///< ends a span when the next collective is issued
   std::vector<Unfinished> unfinished;            ///< wait_for()
   NumberTable modules, params;

@@ -13,7 +13,7 @@ namespace {
 struct Watched {
   PyObject_HEAD PyObject* name;
   PyObject* on_set;  ///< called as on_set(instance, value) after each assignment
-  PyObject* failed;  ///< called with the exception where that raises; it goes no further
+  PyObject* failed;  ///< called with an exception of on_set, which is not rethrown
   PyObject* toggle;  ///< a Switch: whether on_set is called
 };
 

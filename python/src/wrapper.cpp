@@ -25,7 +25,7 @@ struct Switch {
 struct Wrapper {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *inner, *before, *after, *raised, *failed, *toggle;
-  const NativeHook *native_before, *native_after;  ///< before and after, where they are that
+  const NativeHook *native_before, *native_after;  ///< before and after, if they are NativeHooks
   PyObject* dict;  ///< __name__, __wrapped__, ...: functools.update_wrapper writes them
 };
 

@@ -3,11 +3,11 @@
  * samples/c-api/zero3_run.c is a complete program.
  *
  * Rules that hold for every function:
- *  - Thread-safe. What is called per event (shardscope_emit, shardscope_emit_at, shardscope_enabled) takes no
- *    lock, allocates nothing and makes no system call.
- *  - Errors are returned as shardscope_status; shardscope_last_error() has the words, per thread. No C++
- *    exception leaves the library.
- *  - Texts are UTF-8, ended by a zero, copied before the call returns. NULL is an empty text.
+ *  - Thread-safe. The functions called per event (shardscope_emit, shardscope_emit_at, shardscope_enabled)
+ *    take no lock, allocate nothing and make no system call.
+ *  - Errors are returned as shardscope_status; shardscope_last_error() returns the message, per thread. No
+ *    C++ exception leaves the library.
+ *  - Texts are UTF-8, null-terminated, and copied before the call returns. NULL is an empty text.
  *  - Every structure begins with its size, which the SHARDSCOPE_..._INIT macros fill in: fields are only
  *    ever added at the end, so a program built with an older header runs with a newer library.
  *  - One run at a time in a process, because there is one set of rings and one row of gates. A run may have
@@ -207,8 +207,8 @@ typedef struct shardscope_options {
   uint64_t queue_bytes; /* limit of unsent batches while the collector is slow or absent; 0: 64 MiB */
   double linger_s;      /* longest wait at the end for the collector to receive the rest */
   const char* key_file; /* publishing key (docs/security.md); NULL or "": the file that SHARDSCOPE_KEY of the
-                           environment names, else the one that a collector of this user on this machine has
-                           left; "none": without a key, to any listener */
+                           environment names, else the one published by a collector of this user on this
+                           machine; "none": without a key, to any listener */
 } shardscope_options;
 #define SHARDSCOPE_OPTIONS_INIT \
   { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }

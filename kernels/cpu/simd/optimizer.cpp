@@ -10,7 +10,7 @@ namespace {
 
 // Elements of each array prefetched ahead, equal to the number being updated: all fit the second-level cache.
 constexpr std::int64_t kAhead = 2048;
-constexpr std::int64_t kQuarter = kAhead / 4;  ///< in which one of the four arrays read is prefetched
+constexpr std::int64_t kQuarter = kAhead / 4;  ///< each prefetches one of the four arrays read
 constexpr std::size_t kLine = 64;
 
 // Weight and both moments after the step.

@@ -36,7 +36,7 @@ constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an int
 // x is about value * scale; value is an integer of magnitude up to `levels` (127 for int8, 7 for int4).
 struct Scale {
   float scale;
-  float inverse;  ///< 0 for a group of zeros, and where nothing finite can be said
+  float inverse;  ///< 0 for a group of zeros or of non-finite values
 };
 SHARDSCOPE_INLINE Scale scale_of(std::uint32_t magnitude_bits, float levels) {
   float magnitude = 0;
