@@ -1,4 +1,4 @@
-// What a program was built from: the first lines of its --version.
+// Version, commit and compiler of a build: the first lines of --version.
 #pragma once
 
 #include <string>

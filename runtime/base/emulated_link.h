@@ -1,10 +1,10 @@
-// A link that shared memory stands in for: what a configuration asks for and a communicator holds to.
+// An emulated network link over shared memory: set by a configuration, applied by a communicator.
 #pragma once
 
 namespace shardscope::base {
 
-/// Holds each collective for at least the time a link would take: latency + bytes / rate, bytes being
-/// the traffic of one rank (busbw convention: algorithm bytes times the factor of metrics.md 2.3).
+/// Delays each collective to at least the time a link would take: latency + bytes / rate, bytes being the
+/// traffic of one rank (busbw convention: algorithm bytes times the factor of metrics.md 2.3).
 struct EmulatedLink {
   double gbps = 0;  ///< 10^9 bits per second per rank; 0: off
   double latency_us = 0;

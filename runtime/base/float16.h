@@ -40,7 +40,7 @@ namespace shardscope::base {
     const float aligned = std::bit_cast<float>(magnitude) + 0.5F;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(aligned) - 0x3F000000U));
   }
-  // Rounding may carry into the exponent, up to infinity, which is what it should do.
+  // Rounding may carry into the exponent, up to infinity, which is correct.
   const std::uint32_t rounded = magnitude - (112U << 23) + 0xFFFU + ((magnitude >> 13) & 1U);
   return static_cast<std::uint16_t>(sign | (rounded >> 13));
 }

@@ -1,4 +1,4 @@
-// A file in memory without reading it: pages come in when they are touched.
+// A memory-mapped file: pages are loaded on first access.
 #pragma once
 
 #include <cstddef>

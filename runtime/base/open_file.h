@@ -1,4 +1,4 @@
-// Opens files that users name, for reading.
+// Opens files named by users, for reading.
 #pragma once
 
 #include <stdexcept>
@@ -6,14 +6,14 @@
 
 namespace shardscope::base {
 
-/// Why a file cannot be used, and what to do. The caller names the file and what it is for.
+/// Why a file cannot be used, and what to do. The caller adds the file's name and purpose.
 class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A descriptor of a regular file, the caller's to close. Throws FileError. A pipe is refused, not waited
-/// for: each rank reads its inputs itself, and some of them twice.
+/// Opens a regular file; the caller must close the descriptor. Throws FileError. A pipe is rejected: each
+/// rank reads its inputs itself, and some of them twice.
 [[nodiscard]] int open_file(const std::string& path);
 
 /// A file's whole text. Throws FileError.

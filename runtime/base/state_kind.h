@@ -1,5 +1,5 @@
-// The ranges of fp32 that an optimizer keeps of the elements it updates: three of every one, and ZenFlow two
-// more while something waits.
+// The fp32 states that an optimizer keeps for the elements it updates: three, and with ZenFlow two more while
+// a sum or a publication is pending.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ enum class StateKind : std::uint8_t {
   master,
   momentum,
   variance,
-  waiting_sum,  ///< gradients of the interval that runs, unscaled and clipped
-  published     ///< parameters as the device has them, while they lack an update that the master weights have
+  waiting_sum,  ///< gradients of the current interval, unscaled and clipped
+  published     ///< parameters on the device, while they lack an update that the master weights have
 };
 inline constexpr std::size_t kStateKindCount = 5;
-/// What every optimizer keeps.
+/// The states of every optimizer.
 inline constexpr std::array kStateKinds{StateKind::master, StateKind::momentum, StateKind::variance};
 
 }  // namespace shardscope::base

@@ -1,4 +1,4 @@
-// Checksums of a file by blocks, so that reading a part of a file verifies that part and no more.
+// Checksums of a file by blocks, so that reading a part of a file verifies only its blocks.
 #pragma once
 
 #include <cstddef>

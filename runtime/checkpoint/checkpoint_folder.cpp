@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file with the name of a folder in one line.
+/// A file with one line, the name of a folder.
 constexpr const char* kLatest = "latest";
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what, int code) {
@@ -31,7 +31,7 @@ constexpr const char* kLatest = "latest";
 
 std::string name_of(std::int64_t step) { return "step-" + std::to_string(step); }
 
-/// N of "step-N", nothing for another name.
+/// N of "step-N", nullopt for another name.
 std::optional<std::int64_t> step_of(const std::string& name) {
   constexpr std::string_view kPrefix = "step-";
   std::int64_t step = 0;
@@ -70,21 +70,21 @@ class OpenFile {
   int fd_;
 };
 
-// Flushed before this returns: whoever names the file afterwards names something whole.
+// Flushed before this returns, so that later references are to a complete file.
 void write_file(const fs::path& path, std::string_view text) {
   const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
   file.write(text);
   file.flush();
 }
 
-/// The names in a folder are on the disk.
+/// Flushes the names in a folder to the disk.
 void flush_folder(const fs::path& path) { OpenFile(path, O_RDONLY | O_DIRECTORY).flush(); }
 
 void give_name(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "cannot be given its name", errno);
 }
 
-// Of a folder that is not there this is no error.
+// No error if the folder does not exist.
 void delete_all(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -97,17 +97,17 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
-  // A folder that is not there holds nothing.
+  // A missing folder is empty.
   if (error && error != std::errc::no_such_file_or_directory)
     fail(folder, "cannot be read as a folder of checkpoints", error.value());
-  // A listing has no order; messages and what is deleted first should not depend on it.
+  // A listing has no order; messages and the order of deletion should not depend on it.
   std::sort(names.begin(), names.end());
   return names;
 }
 
 }  // namespace
 
-// With a dot in front: step_of() takes such a name for no checkpoint, and begin() finds what is left of it.
+// With a leading dot: step_of() rejects the name, and begin() removes remains.
 fs::path CheckpointFolder::partial(std::int64_t step) const {
   return folder_ / ("." + name_of(step) + ".partial");
 }
@@ -115,7 +115,8 @@ fs::path CheckpointFolder::whole(std::int64_t step) const { return folder_ / nam
 
 void CheckpointFolder::begin(std::int64_t step) const {
   for (const std::string& name : names_in(folder_)) {
-    // What a killed run left: partial folders, those that lost their name, and the text of `latest`.
+    // Remains of a killed run: partial folders, renamed folders to delete, and the temporary file of
+    // `latest`.
     if (name.rfind(".step-", 0) == 0) delete_all(folder_ / name);
   }
   std::error_code error;
@@ -131,9 +132,8 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
   // Names of all files are on the disk before the folder gets its own.
   flush_folder(partial(step));
 
-  // See [Note: a checkpoint appears at once].
-  // A run that was continued from an earlier step comes to this one again. A rename cannot replace a folder
-  // that is not empty.
+  // See [Note: a checkpoint appears at once]. A run resumed from an earlier step reaches this one again. A
+  // rename cannot replace a folder that is not empty.
   const bool replaces = fs::exists(whole(step));
   if (!replaces) {
     give_name(partial(step), whole(step));
@@ -141,10 +141,10 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
              0) {
     fail(whole(step), "is there already and cannot be exchanged; remove it or save to another folder", errno);
   }
-  // The folder's name before `latest` says it.
+  // The folder's name before `latest` refers to it.
   flush_folder(folder_);
   const fs::path latest = folder_ / ".step-latest.partial";
-  // Beside it and renamed: `latest` is never half-written.
+  // Written next to it and renamed: `latest` is never incomplete.
   write_file(latest, name_of(step) + "\n");
   give_name(latest, folder_ / kLatest);
   flush_folder(folder_);
@@ -153,7 +153,7 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
   if (replaces) delete_all(partial(step));
 }
 
-// No flush: what is left after a loss of power is removed by the next save.
+// No flush: the next save removes remains after a loss of power.
 void CheckpointFolder::discard(std::int64_t step) const noexcept {
   std::error_code ignored;  // another failure is being reported
   fs::remove_all(partial(step), ignored);
@@ -166,16 +166,16 @@ void CheckpointFolder::prune(std::int64_t step, std::int64_t keep) const {
     if (const auto found = step_of(name); found && *found <= step) steps.push_back(*found);
   }
   std::sort(steps.rbegin(), steps.rend());
-  // Newest first: those behind the first `keep`.
+  // Newest first: removes those after the first `keep`.
   for (std::size_t i = static_cast<std::size_t>(keep); i < steps.size(); ++i) {
     const fs::path removed = folder_ / ("." + name_of(steps[i]) + ".removed");
-    // Loses its name first: a folder that is being deleted must not look like a checkpoint.
+    // Renamed first: a folder being deleted must not look like a checkpoint.
     give_name(whole(steps[i]), removed);
     delete_all(removed);
   }
 }
 
-// `latest` is written last of all: where it is, there is a whole checkpoint.
+// `latest` is written last: if it exists, there is a complete checkpoint.
 bool CheckpointFolder::holds_checkpoint() const { return fs::exists(folder_ / kLatest); }
 
 fs::path find_checkpoint(const fs::path& path) {
@@ -191,7 +191,7 @@ fs::path find_checkpoint(const fs::path& path) {
     throw CheckpointError("checkpoint: " + path.string() + ": holds no checkpoint (neither " + kManifestName +
                           " nor " + kLatest + ")" + found + "; give the folder that --checkpoint wrote");
   }
-  // What `latest` says is not followed anywhere else than to a checkpoint beside it.
+  // `latest` may only name a checkpoint in the same folder.
   if (!step_of(name) || !fs::exists(path / name / kManifestName)) {
     throw CheckpointError("checkpoint: " + (path / kLatest).string() + ": names \"" + name +
                           "\", which is no checkpoint; give one as " + path.string() + "/step-N");

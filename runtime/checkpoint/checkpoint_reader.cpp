@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of everything that is wrong with a file: none of it can be repaired here.
+/// Advice for all damage of a file: none can be repaired here.
 constexpr const char* kAdvice = "; use another checkpoint";
 
 std::string read_text(const fs::path& path) {
@@ -30,21 +30,21 @@ std::string read_text(const fs::path& path) {
 
 }  // namespace
 
-/// A mapped file whose blocks are verified when they are first needed.
+/// A mapped file whose blocks are verified on first use.
 class CheckpointReader::File {
  public:
-  /// `rows`: elements in the row of weights, and in each of the others.
+  /// Elements in the tensor of weights, and in each of the others.
   struct Rows {
     std::int64_t weights = 0, states = 0;
   };
   File(const fs::path& path, const RankFile& described, const Rows& rows)
       : path_(path.string()), described_(described), file_(map(path_)), verified_(described.blocks.size()) {
     const std::span<const std::byte> bytes = file_.bytes();
-    // Looked at when the checkpoint was opened; here the file is what was mapped.
+    // Checked when the checkpoint was opened, but the mapped file may have changed since.
     if (bytes.size() != described.bytes) {
       throw CheckpointError("checkpoint: " + path_ + ": changed its size" + kAdvice);
     }
-    // The header's length first, then what it says.
+    // The header's length first, then the header.
     const std::size_t first = std::min<std::size_t>(bytes.size(), 8);
     verify(0, first);
     // Little-endian, whatever this machine is.
@@ -52,23 +52,23 @@ class CheckpointReader::File {
     for (std::size_t i = 0; i < first; ++i) {
       header |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
     }
-    // It ends 8 bytes after as many as it claims; by comparison, since 8 + header could overflow.
+    // The header ends at 8 + header bytes; compared by subtraction, since the sum could overflow.
     verify(0, header < bytes.size() - first ? first + static_cast<std::size_t>(header) : bytes.size());
     try {
-      // The rules of the format are checked there, what the manifest says below.
+      // Checks the rules of the format; the manifest's values are checked below.
       const SafetensorsHeader parsed = parse_safetensors(bytes);
-      // By kind, as begin_ is. Weights and both moments must be there; what ZenFlow adds may be.
+      // By kind, as begin_. Weights and both moments are required; ZenFlow's tensors are optional.
       for (std::size_t i = 0; i < base::kStateKindCount; ++i) {
         const TensorInfo* found = find(parsed, tensor_name(static_cast<base::StateKind>(i)));
         if (found == nullptr && i >= base::kStateKinds.size()) continue;
-        // The row of weights has the frozen ones too, behind those that are trained.
+        // The tensor of weights also has the frozen ones, after the trained ones.
         const bool weights = static_cast<base::StateKind>(i) == base::StateKind::master;
         const std::int64_t elems = weights ? rows.weights : rows.states;
         if (found == nullptr || found->type != TensorType::f32 || found->elems != elems) {
           throw CheckpointError(std::string("tensor \"") + tensor_name(static_cast<base::StateKind>(i)) +
                                 "\" is not what the manifest says");
         }
-        // Never 0 for what is there: data begin behind the header.
+        // Never 0 for an existing tensor: data begin after the header.
         begin_[i] = parsed.data_begin + found->begin;
       }
       if (const TensorInfo* columns = find(parsed, kColumnsName)) {
@@ -83,15 +83,14 @@ class CheckpointReader::File {
 
   void read(base::StateKind kind, std::int64_t first, std::int64_t elems, float* out) {
     const std::size_t tensor = begin_[static_cast<std::size_t>(kind)];
-    // A kind that only a run with ZenFlow writes.
+    // Kinds that only a run with ZenFlow writes.
     if (tensor == 0) {
       throw CheckpointError("checkpoint: " + path_ + ": has no tensor \"" + tensor_name(kind) + "\"" +
                             kAdvice);
     }
     const std::size_t begin = tensor + static_cast<std::size_t>(first) * sizeof(float);
     const std::size_t bytes = static_cast<std::size_t>(elems) * sizeof(float);
-    // Inside the file: the parser saw that the tensor is, CheckpointReader::read() that the range is in its
-    // slice.
+    // Inside the file: the parser checked the tensor, CheckpointReader::read() the range within its slice.
     verify(begin, begin + bytes);
     std::memcpy(out, file_.bytes().data() + begin, bytes);
   }
@@ -100,20 +99,20 @@ class CheckpointReader::File {
     std::vector<std::int32_t> columns(columns_);
     const std::size_t bytes = columns_ * sizeof(std::int32_t);
     verify(columns_begin_, columns_begin_ + bytes);
-    // Without columns the vector has no memory that could be written to.
+    // Without columns the vector has no memory.
     if (bytes > 0) std::memcpy(columns.data(), file_.bytes().data() + columns_begin_, bytes);
     return columns;
   }
 
  private:
-  // By name: which tensors there are depends on the run.
+  // By name: the set of tensors depends on the run.
   static const TensorInfo* find(const SafetensorsHeader& header, const char* name) {
     const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return tensor.name == name; });
     return found == header.tensors.end() ? nullptr : &*found;
   }
 
-  // Not read: of a file that another rank wrote often a small part is needed.
+  // Mapped, not read: often only a small part of another rank's file is needed.
   static base::MappedFile map(const std::string& path) {
     try {
       return base::MappedFile(path);
@@ -123,7 +122,7 @@ class CheckpointReader::File {
   }
 
   void verify(std::size_t begin, std::size_t end) {
-    // Each block once: many ranges of a block are read one after the other.
+    // Each block once: successive reads often have the same block.
     for (std::size_t block = begin / kBlockBytes; block * kBlockBytes < end; ++block) {
       if (verified_[block]) continue;
       const std::size_t at = block * kBlockBytes;
@@ -139,7 +138,7 @@ class CheckpointReader::File {
   }
 
   std::string path_;
-  // Of the reader's manifest, which outlives its files.
+  // In the reader's manifest, which outlives its files.
   const RankFile& described_;
   base::MappedFile file_;
   std::vector<bool> verified_;
@@ -156,16 +155,16 @@ CheckpointReader::CheckpointReader(const fs::path& path)
     const RankFile& file = manifest_.files[number];
     const fs::path name = folder_ / file.name;
     std::error_code error;
-    // All files are looked at now: a rank whose states lie in one that is cut would find that out later, in
-    // the midst of others that go on.
+    // Checks all files now: otherwise only the ranks whose states are in a truncated file would fail, later,
+    // while others continue.
     const std::uintmax_t bytes = fs::file_size(name, error);
     if (error) throw CheckpointError("checkpoint: " + name.string() + ": " + error.message() + kAdvice);
     if (bytes != file.bytes) {
       throw CheckpointError("checkpoint: " + name.string() + ": has " + std::to_string(bytes) +
                             " bytes, but was written with " + std::to_string(file.bytes) + kAdvice);
     }
-    // Where the next slice begins in the two kinds of rows. In the order of the manifest, which is that of
-    // the file. No sum overflows: parse_manifest() bounds that of a file's slices by the file's bytes.
+    // Begin of the next slice in the two kinds of tensors, in the order of the manifest and the file. No
+    // overflow: parse_manifest() bounds the sum of a file's slices by the file's bytes.
     std::int64_t at = 0;
     std::int64_t state_at = 0;
     for (const FileSlice& slice : file.slices) {
@@ -174,7 +173,7 @@ CheckpointReader::CheckpointReader(const fs::path& path)
       if (manifest_.params[slice.param].trainable) state_at += slice.elems;
     }
   }
-  // Every parameter is tiled by its pieces: read() then needs no look for holes.
+  // Every parameter must be tiled by its pieces: read() then need not check for gaps.
   for (std::size_t param = 0; param < pieces_.size(); ++param) {
     std::vector<Piece>& pieces = pieces_[param];
     // Files are in the order of ranks: in the first layout of stage 1 (S1) a parameter may begin on a later
@@ -196,14 +195,14 @@ CheckpointReader::~CheckpointReader() = default;
 void CheckpointReader::require_model(const plan::ModelPlan& model) const {
   std::string problems;
   const std::size_t most = std::max(model.params.size(), manifest_.params.size());
-  // Up to a length that can be read: of a model that is quite another one every parameter differs.
+  // Up to a readable length: for an entirely different model every parameter differs.
   for (std::size_t i = 0; i < most && problems.size() < 400; ++i) {
-    // Position by position: ids are places in this list, so a parameter more in front shifts all others.
+    // Position by position: ids are indices in this list, so an additional parameter shifts all later ones.
     const SavedParam* saved = i < manifest_.params.size() ? &manifest_.params[i] : nullptr;
     const plan::ParamPlan* wanted = i < model.params.size() ? &model.params[i] : nullptr;
     if (saved != nullptr && wanted != nullptr && saved->name == wanted->name &&
         saved->shape == wanted->shape) {
-      // The same parameter, but with or without states: they cannot be made up.
+      // The same parameter, but one has states and the other does not: they cannot be invented.
       if (saved->trainable == wanted->trainable) continue;
       problems +=
           "\n  " + saved->name + (saved->trainable ? " was trained and is" : " was frozen and is not") +
@@ -228,7 +227,7 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
 
 CheckpointReader::File& CheckpointReader::file(std::uint32_t number) const {
   std::unique_ptr<File>& file = files_.at(number);
-  // Mapped at its first use: a rank may need few of the files.
+  // Mapped on first use: a rank may need few of the files.
   if (!file) {
     const RankFile& described = manifest_.files[number];
     File::Rows rows;
@@ -255,11 +254,11 @@ void CheckpointReader::read(base::StateKind kind, plan::ParamId param, plan::Ran
     throw CheckpointError("checkpoint: " + folder() + ": " + manifest_.params[plan::raw(param)].name +
                           " is frozen: it has weights and no \"" + tensor_name(kind) + "\"");
   }
-  // The piece that holds range.begin: the first whose end is behind it.
+  // The piece that contains range.begin: the first whose end is greater.
   auto piece = std::upper_bound(pieces.begin(), pieces.end(), range.begin,
                                 [](std::int64_t at, const Piece& p) { return at < p.offset + p.elems; });
-  // Pieces follow one another without holes and to the end of the parameter, so that `piece` stays valid
-  // while there is something left to read.
+  // Pieces are contiguous up to the end of the parameter, so `piece` stays valid while elements are left to
+  // read.
   for (std::int64_t at = range.begin; at < range.end; ++piece) {
     const std::int64_t elems = std::min(range.end, piece->offset + piece->elems) - at;
     file(piece->file).read(kind, (weights ? piece->at : piece->state_at) + (at - piece->offset), elems, out);

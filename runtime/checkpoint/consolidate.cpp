@@ -10,7 +10,7 @@ namespace shardscope::checkpoint {
 
 void consolidate(const std::string& checkpoint, const std::string& output) {
   const CheckpointReader reader(checkpoint);
-  // The checkpoint knows names and shapes, not the modules: enough of a plan to write weights by.
+  // The checkpoint has names and shapes, but no modules: enough of a plan to write weights.
   plan::ModelPlan model;
   model.spec.name = reader.manifest().model;
   for (const SavedParam& saved : reader.manifest().params) {
@@ -22,7 +22,7 @@ void consolidate(const std::string& checkpoint, const std::string& output) {
     model.params.push_back(param);
   }
   WeightWriter writer(output, model, kernels::DType::f32);
-  // One parameter at a time, whatever ranks and stage wrote it.
+  // One parameter at a time, for any world and stage.
   std::vector<float> values;
   for (const plan::ParamPlan& param : model.params) {
     values.resize(static_cast<std::size_t>(param.elems));

@@ -6,8 +6,8 @@
 
 namespace shardscope::checkpoint {
 
-/// Writes every parameter to `output` (safetensors, fp32, the names and layouts of WeightWriter), one after
-/// the other. `checkpoint`: DIR or DIR/step-N. Throws CheckpointError.
+/// Writes every parameter to `output` (safetensors, fp32, the names and layouts of WeightWriter), one at a
+/// time. `checkpoint`: DIR or DIR/step-N. Throws CheckpointError.
 void consolidate(const std::string& checkpoint, const std::string& output);
 
 }  // namespace shardscope::checkpoint

@@ -15,17 +15,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "shardscope checkpoint";
-/// What stands before the checksum of everything before it.
+/// Precedes the checksum of all text before this key.
 constexpr std::string_view kChecksumKey = ",\n \"checksum\": \"";
 
-// JSON numbers are doubles to many readers: 64 bits go as text.
+// Many readers parse JSON numbers as doubles: 64 bits are written as text.
 std::string hex(std::uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
   return text;
 }
 
-// Exactly what hex() writes: a prefix, a sign or capitals would be taken by stoull.
+// Accepts exactly the output of hex(): stoull would also accept a prefix, a sign or capitals.
 std::uint64_t from_hex(const std::string& text) {
   if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw CheckpointError("\"" + text + "\" is no 64-bit checksum");
@@ -40,21 +40,21 @@ void require(bool good, const std::string& what) {
 }
 
 std::int64_t count(const Json& value, const char* what) {
-  // get() converts a float by cutting it; the check below refuses one.
+  // get() truncates a float; the check below rejects it.
   const auto number = value.at(what).get<std::int64_t>();
   require(value.at(what).is_number_integer() && number >= 0,
           std::string(what) + " is " + value.at(what).dump());
   return number;
 }
 
-// What a node computes. Left out: returned parameters, leaves and checkpointing, which change no result, and
-// trainable flags, which are compared by themselves.
+// Describes the function of a node. Left out: returned parameters, leaves and checkpointing, which change no
+// result, and trainable flags, which are compared separately.
 void describe_node(std::ostream& out, const plan::NodeSpec& node) {
   // Hexfloat: the same digits on every machine.
   out << '(' << static_cast<int>(node.kind) << ' ' << node.name << ' ' << node.functional << ' ' << node.in
       << ' ' << node.out << ' ' << node.bias << ' ' << std::hexfloat << node.epsilon << ' ' << node.heads
       << ' ' << static_cast<int>(node.lookup) << ' ' << node.weight_of << ' ' << node.target;
-  // What a conditional leaves out is a part of the function that is learned.
+  // Skipped iterations are a part of the function.
   for (const std::int64_t iteration : node.skip_iterations) out << " skip " << iteration;
   for (const plan::NodeSpec& child : node.children) describe_node(out, child);
   out << ')';
@@ -65,7 +65,7 @@ Json file_json(const RankFile& file) {
   for (const std::uint64_t block : file.blocks) blocks.push_back(hex(block));
   Json slices = Json::array();
   for (const FileSlice& slice : file.slices) {
-    // [parameter, offset, elements]: three numbers in place of three keys, of which there may be very many.
+    // [parameter, offset, elements]: three numbers instead of keys, since there may be very many.
     slices.push_back(Json::array({slice.param, slice.offset, slice.elems}));
   }
   return {{"name", file.name}, {"bytes", file.bytes}, {"blocks", blocks}, {"slices", slices}};
@@ -79,9 +79,9 @@ RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
           "\"" + file.name + "\" is no name of a file of the folder");
   file.bytes = static_cast<std::uint64_t>(count(json, "bytes"));
   for (const Json& block : json.at("blocks")) file.blocks.push_back(from_hex(block.get<std::string>()));
-  // So that verify() finds a checksum for each block.
+  // Ensures that verify() finds a checksum for each block.
   require(file.blocks.size() == block_count(file.bytes), file.name + ": checksums and size do not match");
-  // Elements of weights that the bytes have room for: readers add up the slices.
+  // Maximum elements of weights in the file's bytes: readers add up the slices.
   auto room = static_cast<std::int64_t>(file.bytes / sizeof(float));
   for (const Json& entry : json.at("slices")) {
     const FileSlice slice{entry.at(0).get<std::uint32_t>(), entry.at(1).get<std::int64_t>(),
@@ -110,7 +110,7 @@ SavedParam read_param(const Json& json) {
   return param;
 }
 
-/// A double as its bits: JSON has no infinity, and this is to be exact.
+/// A double as its bits: exact, and JSON has no infinity.
 std::string bits(double value) { return hex(std::bit_cast<std::uint64_t>(value)); }
 
 Json zenflow_json(const plan::ZenFlowProgress& zenflow) {
@@ -137,8 +137,7 @@ plan::ZenFlowProgress read_zenflow(const Json& json) {
     return all;
   };
   plan::ZenFlowProgress zenflow;
-  // Counts are checked, flags and sums are taken as they are; ZenFlowSchedule::restore() compares the numbers
-  // of matrices.
+  // Counts are checked, flags and sums are not; ZenFlowSchedule::restore() checks the number of matrices.
   zenflow.step = count(json, "step");
   zenflow.in_sum = count(json, "in_sum");
   zenflow.since_decision = count(json, "since_decision");
@@ -169,7 +168,7 @@ Manifest read(const Json& json) {
     require(saved.scale > 0, "the loss scale is " + scaler.at("scale").dump());
     manifest.progress.loss_scaler = saved;
   }
-  // Was added later: manifests without it are read as well.
+  // Optional: added after the first manifests.
   if (const auto zenflow = json.find("zenflow"); zenflow != json.end() && !zenflow->is_null()) {
     manifest.progress.zenflow = read_zenflow(*zenflow);
   }
@@ -177,7 +176,7 @@ Manifest read(const Json& json) {
   // The fingerprint of the data is hex like all others; the seed is a number that a user gave.
   manifest.data = {count(data, "epoch"), count(data, "position"), count(data, "samples"),
                    data.at("seed").get<std::uint64_t>(), from_hex(data.at("fingerprint").get<std::string>())};
-  // As it was written with. Readers take any world and stage: the slices say where everything is.
+  // World and stage of the writer. Readers accept any: the slices give all locations.
   manifest.world = json.at("world").get<std::uint32_t>();
   manifest.stage = json.at("stage").get<std::uint32_t>();
   manifest.type = json.at("type").get<std::string>();
@@ -185,9 +184,9 @@ Manifest read(const Json& json) {
   manifest.model = model.at("name").get<std::string>();
   manifest.model_fingerprint = from_hex(model.at("fingerprint").get<std::string>());
   for (const Json& param : model.at("parameters")) manifest.params.push_back(read_param(param));
-  // As text: nothing here looks into it.
+  // As text: not interpreted here.
   manifest.config_json = json.at("config").dump();
-  // After the parameters, in which their slices must lie.
+  // After the parameters, which their slices must match.
   for (const Json& file : json.at("files")) manifest.files.push_back(read_file(file, manifest.params));
   return manifest;
 }
@@ -197,7 +196,7 @@ Manifest read(const Json& json) {
 std::uint64_t model_fingerprint(const plan::ModelPlan& model) {
   std::ostringstream text;
   const plan::ModelSpec& spec = model.spec;
-  // Without the model's name, which changes nothing that is computed.
+  // Without the model's name, which does not affect the result.
   text << static_cast<int>(spec.input) << ' ' << static_cast<int>(spec.loss) << ' ' << spec.vocabulary << ' '
        << spec.context << ' ' << spec.input_width << ' ' << spec.output_width;
   describe_node(text, spec.root);
@@ -208,7 +207,7 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
   manifest.model = model.spec.name;
   manifest.model_fingerprint = model_fingerprint(model);
   for (const plan::ParamPlan& param : model.params) {
-    // By ParamId: slices name a parameter by its place in this list.
+    // By ParamId: slices refer to a parameter by its index in this list.
     manifest.params.push_back({param.name, param.shape, param.elems, param.trainable});
   }
 }
@@ -216,7 +215,7 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
 std::string to_text(const Manifest& manifest) {
   const Progress& progress = manifest.progress;
   Json scaler;
-  // Null for a static scale: there is nothing to go on from.
+  // Null for a static scale, which has no state.
   if (const auto& saved = progress.loss_scaler) {
     scaler = {{"scale", saved->scale},
               {"hysteresis", saved->hysteresis},
@@ -226,8 +225,7 @@ std::string to_text(const Manifest& manifest) {
   Json params = Json::array();
   for (const SavedParam& param : manifest.params) {
     Json entry{{"name", param.name}, {"shape", param.shape}};
-    // Only where it is not the default, so that manifests of models without frozen parameters stay as they
-    // were.
+    // Only if not the default, so that manifests of models without frozen parameters are unchanged.
     if (!param.trainable) entry["trainable"] = false;
     params.push_back(std::move(entry));
   }
@@ -256,7 +254,7 @@ std::string to_text(const Manifest& manifest) {
       {"config", Json::parse(manifest.config_json)},
       {"block_bytes", kBlockBytes},
       {"files", files}};
-  // A line per key and per file: short for a machine, and a person can still find the place.
+  // One line per key and per file: compact, but still readable.
   std::string text = "{";
   for (const auto& item : json.items()) {
     text += (text.size() > 1 ? ",\n " : "\n ") + Json(item.key()).dump() + ": ";
@@ -269,13 +267,13 @@ std::string to_text(const Manifest& manifest) {
     for (const Json& file : item.value()) text += (text.back() == '[' ? "\n  " : ",\n  ") + file.dump();
     text += ']';
   }
-  // Of all text before the key, whose last character is that of the last value.
+  // Over all text before the key.
   const std::string sum = hex(sum_of(text));
   return text.append(kChecksumKey) + sum + "\"\n}\n";
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& path) {
-  // From the end, where it stands.
+  // Searched from the end of the text.
   const std::size_t at = text.rfind(kChecksumKey);
   const std::string end = at == std::string::npos ? "" : text.substr(at + kChecksumKey.size());
   // The end is compared as a whole, so that nothing can follow the checksum.

@@ -1,5 +1,5 @@
-// What a checkpoint folder holds, as JSON (docs/checkpoint.md): where training stood, what it was, and which
-// elements of which parameter lie in which file.
+// The manifest of a checkpoint folder, as JSON (docs/checkpoint.md): training progress, model and
+// configuration, and which elements of each parameter are in which file.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct Progress {
   std::optional<plan::ZenFlowProgress> zenflow;        ///< of a run with ZenFlow
 };
 
-/// The next sample to read, counted over all ranks: the same for any number of them.
+/// The next sample to read, counted over all ranks, so independent of their number.
 struct DataPosition {
   std::int64_t epoch = 0;
-  std::int64_t position = 0;  ///< samples of the epoch that are consumed; generated data: micro-steps
+  std::int64_t position = 0;  ///< consumed samples of the epoch; generated data: micro-steps
   std::int64_t samples = 0;   ///< of an epoch; 0: generated data
   std::uint64_t seed = 0;
   std::uint64_t fingerprint = 0;
@@ -41,8 +41,8 @@ struct FileSlice {
   std::int64_t elems = 0;
 };
 
-/// One rank's file: three fp32 tensors, each the slices in a row; those of frozen parameters come last and
-/// are in the tensor of weights only.
+/// One rank's file: three fp32 tensors, each the concatenated slices; those of frozen parameters come last
+/// and are in the tensor of weights only.
 struct RankFile {
   std::string name;
   std::uint64_t bytes = 0;
@@ -78,8 +78,8 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest);
 
 /// The text of manifest.json, its own checksum last.
 [[nodiscard]] std::string to_text(const Manifest& manifest);
-/// Throws CheckpointError: damaged, another format version, or values that do not fit together. `path` is
-/// named.
+/// Throws CheckpointError: damaged, another format version, or inconsistent values. The message contains
+/// `path`.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace shardscope::checkpoint

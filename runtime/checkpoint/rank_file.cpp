@@ -9,16 +9,16 @@
 namespace shardscope::checkpoint {
 namespace {
 
-// In the order of `kinds`: write() finds a tensor by its place in that list.
+// In the order of `kinds`: write() finds a tensor by its index in that list.
 std::vector<TensorSpec> specs(std::int64_t elems, const std::vector<base::StateKind>& kinds,
                               const std::vector<std::int32_t>& columns, std::int64_t frozen_elems) {
   std::vector<TensorSpec> all;
   for (const base::StateKind kind : kinds) {
-    // Behind the trained elements, so that element i of every row is of the same parameter.
+    // After the trained elements, so that element i of every tensor belongs to the same parameter.
     const std::int64_t frozen = kind == base::StateKind::master ? frozen_elems : 0;
     all.push_back({tensor_name(kind), TensorType::f32, {elems + frozen}});
   }
-  // Last, and only where there are any: the numbers of the others do not depend on it.
+  // Last, and only if there are any, so that the other tensors' indices do not depend on it.
   if (!columns.empty()) {
     all.push_back({kColumnsName, TensorType::i32, {static_cast<std::int64_t>(columns.size())}});
   }
@@ -43,7 +43,7 @@ const char* tensor_name(base::StateKind kind) noexcept {
   return "";
 }
 
-// Five digits, so that a listing has them in the order of ranks; a larger rank has more.
+// At least five digits, so that a listing is in the order of ranks.
 std::string rank_file_name(std::uint32_t rank) {
   char name[40];
   std::snprintf(name, sizeof name, "rank-%05u.safetensors", rank);
@@ -56,7 +56,7 @@ RankFileWriter::RankFileWriter(const std::filesystem::path& folder, std::uint32_
     : path_(folder / rank_file_name(rank)),
       kinds_(std::move(kinds)),
       file_(path_.string(), specs(elems, kinds_, columns, frozen_elems), {}) {
-  // At once: they are known, and few.
+  // Written at once: they are known, and few.
   if (!columns.empty()) file_.write_integers(kinds_.size(), columns);
 }
 
@@ -66,12 +66,12 @@ void RankFileWriter::write(base::StateKind kind, std::int64_t first, std::span<c
 }
 
 RankFile RankFileWriter::finish() {
-  // First: what is read back below is what is on the disk under its name.
+  // First: the file read back below is the one on the disk under its final name.
   file_.finish();
   RankFile file;
   file.name = path_.filename().string();
   file.bytes = std::filesystem::file_size(path_);
-  // Read back: pieces of the rows were written in any order, blocks are of the file.
+  // Read back, since pieces were written in any order, but checksums are of the file's blocks.
   file.blocks = checksum_blocks(path_.string());
   return file;
 }

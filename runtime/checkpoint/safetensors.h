@@ -1,6 +1,6 @@
 // The safetensors format (github.com/huggingface/safetensors, README "Format"): 8 bytes little-endian N, N
-// bytes of JSON {name: {dtype, shape, data_offsets}}, then the data without holes. Files are foreign input:
-// every size and offset is checked before it is used.
+// bytes of JSON {name: {dtype, shape, data_offsets}}, then the data without gaps. Files are untrusted: every
+// size and offset is checked before it is used.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class CheckpointError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Element types of the format that are read here as numbers; the others are only listed.
+/// Element types that can be read as numbers here; the others are only listed.
 enum class TensorType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, other };
 [[nodiscard]] const char* to_string(TensorType type) noexcept;
 
@@ -51,11 +51,11 @@ class SafetensorsReader {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept {
     return header_.metadata;
   }
-  /// Null when there is none of this name.
+  /// Null if there is no tensor of this name.
   [[nodiscard]] const TensorInfo* find(std::string_view name) const;
-  /// Elements [first, first + out.size()) as fp32. The caller keeps them within the tensor.
+  /// Reads elements [first, first + out.size()) as fp32. The caller ensures that they are within the tensor.
   void read(const TensorInfo& tensor, std::int64_t first, std::span<float> out) const;
-  /// Element first + k * stride to out[k]: a column of a matrix.
+  /// Reads element first + k * stride to out[k]: a column of a matrix.
   void read_strided(const TensorInfo& tensor, std::int64_t first, std::int64_t stride,
                     std::span<float> out) const;
   [[nodiscard]] std::span<const std::byte> bytes(const TensorInfo& tensor) const;
@@ -73,7 +73,7 @@ struct TensorSpec {
   std::vector<std::int64_t> shape;
 };
 
-/// Writes the header at once and then tensors in any order, into a temporary file beside `path`.
+/// Writes the header at construction and then tensors in any order, to a temporary file next to `path`.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::string& path, const std::vector<TensorSpec>& tensors,
@@ -81,9 +81,9 @@ class SafetensorsWriter {
   ~SafetensorsWriter();  ///< removes the temporary file unless finish() was called
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  /// Elements [first, first + values.size()) of a tensor, rounded to its type.
+  /// Writes elements [first, first + values.size()) of a tensor, rounded to its type.
   void write(std::size_t tensor, std::int64_t first, std::span<const float> values);
-  /// All elements of a tensor of i32.
+  /// Writes all elements of an i32 tensor.
   void write_integers(std::size_t tensor, std::span<const std::int32_t> values);
   /// Flushes to disk and renames to `path`.
   void finish();

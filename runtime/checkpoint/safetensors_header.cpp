@@ -1,5 +1,5 @@
 // The JSON header of a safetensors file, checked against the file's size. The rules are the format's: offsets
-// in order and without holes or overlaps, sizes that match shape and type, nothing after the last tensor.
+// in order and without gaps or overlaps, sizes that match shape and type, nothing after the last tensor.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -19,7 +19,7 @@ struct TypeEntry {
   const char* name;
   std::size_t bytes;
 };
-// Also types that are not read: their bytes count for the layout.
+// Also types that are not read: their size matters for the layout.
 constexpr TypeEntry kTypes[] = {
     {TensorType::f64, "F64", 8},    {TensorType::f32, "F32", 4},       {TensorType::f16, "F16", 2},
     {TensorType::bf16, "BF16", 2},  {TensorType::i64, "I64", 8},       {TensorType::i32, "I32", 4},
@@ -28,7 +28,7 @@ constexpr TypeEntry kTypes[] = {
     {TensorType::other, "BOOL", 1}, {TensorType::other, "F8_E4M3", 1}, {TensorType::other, "F8_E5M2", 1},
 };
 
-// The path is put before it by whoever opened the file.
+// The caller that opened the file adds the path.
 [[noreturn]] void fail(const std::string& text) {
   throw CheckpointError("not a valid safetensors file: " + text);
 }
@@ -56,7 +56,7 @@ std::size_t to_size(const std::string& name, const char* what, const nlohmann::j
 TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std::size_t data_bytes) {
   TensorInfo tensor;
   tensor.name = name;
-  // Each key is looked for before its value is taken: a parser's exception would say nothing of the tensor.
+  // Each key is looked up before its value is read: the parser's exception would not name the tensor.
   if (!entry.is_object()) fail("tensor \"" + name + "\" is not described by an object");
   const auto type = entry.find("dtype");
   const auto shape = entry.find("shape");
@@ -67,7 +67,7 @@ TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std
     fail("tensor \"" + name + "\" has no data_offsets");
   }
   tensor.type_name = type->get<std::string>();
-  // A type that is not in the list has an unknown size: its bytes could not be checked.
+  // An unlisted type has an unknown size: its bytes could not be checked.
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
                                    [&](const TypeEntry& t) { return tensor.type_name == t.name; });
   if (known == std::end(kTypes))
@@ -79,13 +79,13 @@ TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std
   tensor.elems = count(name, tensor.shape);
   tensor.begin = to_size(name, "data_offsets", (*offsets)[0]);
   tensor.end = to_size(name, "data_offsets", (*offsets)[1]);
-  // Of untrusted numbers: both bounds, before any difference is taken.
+  // Untrusted numbers: check both bounds before computing a difference.
   if (tensor.begin > tensor.end || tensor.end > data_bytes) {
     fail("tensor \"" + name + "\" lies at bytes " + std::to_string(tensor.begin) + " to " +
          std::to_string(tensor.end) + " of " + std::to_string(data_bytes) + "; the file is cut or damaged");
   }
   std::int64_t bytes = 0;
-  // The shape says elements, the offsets say bytes: who reads by the one must not leave the other.
+  // The shape (elements) must match the offsets (bytes), or reads could be out of bounds.
   if (__builtin_mul_overflow(tensor.elems, static_cast<std::int64_t>(known->bytes), &bytes) ||
       static_cast<std::size_t>(bytes) != tensor.end - tensor.begin) {
     fail("tensor \"" + name + "\": its shape and dtype do not match its " +
@@ -94,14 +94,14 @@ TensorInfo read_tensor(const std::string& name, const nlohmann::json& entry, std
   return tensor;
 }
 
-// Ascending and without holes, so that no byte is in two tensors.
+// Ascending and without gaps, so that no byte is in two tensors.
 void check_layout(const std::vector<TensorInfo>& tensors, std::size_t data_bytes) {
   std::size_t at = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != at) fail("tensor \"" + tensor.name + "\" overlaps another or leaves a hole");
     at = tensor.end;
   }
-  // The last end is at most data_bytes: read_tensor() saw to that, so the difference is not below 0.
+  // The last end is at most data_bytes: read_tensor() checked that, so the difference is not below 0.
   if (at != data_bytes) {
     fail(std::to_string(data_bytes - at) + " bytes after the last tensor belong to none");
   }
@@ -130,7 +130,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes) {
          std::to_string(bytes.size()) + " (is it a safetensors file, and whole?)");
   }
   const auto* const text = reinterpret_cast<const char*>(bytes.data()) + 8;
-  // A callback keeps the parser from building deeply nested foreign values.
+  // A callback keeps the parser from building deeply nested untrusted values.
   const auto shallow = [](int depth, auto, const auto&) {
     if (depth > 8) fail("its header is nested too deeply");
     return true;
@@ -158,8 +158,8 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes) {
     }
     header.tensors.push_back(read_tensor(item.key(), item.value(), data_bytes));
   }
-  // The parser's order is that of names. Empty tensors share their begin: then by end and name, so that the
-  // order is the same everywhere.
+  // The parser sorts by name. Empty tensors share their begin: then by end and name, for a deterministic
+  // order.
   std::sort(header.tensors.begin(), header.tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

@@ -7,7 +7,7 @@
 namespace shardscope::checkpoint {
 namespace {
 
-// Mapped, not read: of a large file only the pages that are asked for come to memory.
+// Mapped, not read: only the pages of a large file that are used are loaded.
 base::MappedFile open(const std::string& path) {
   try {
     return base::MappedFile(path);
@@ -40,11 +40,11 @@ void gather(const std::byte* data, std::int64_t first, std::int64_t stride, std:
 
 }  // namespace
 
-// In the order of the members: the header is parsed in what is mapped.
+// In the order of the members: the header is parsed from the mapped file.
 SafetensorsReader::SafetensorsReader(const std::string& path)
     : path_(path), file_(open(path)), header_(parse(path, file_)) {}
 
-// From the front: asked once or twice for each parameter.
+// Linear search: called once or twice per parameter.
 const TensorInfo* SafetensorsReader::find(std::string_view name) const {
   for (const TensorInfo& tensor : header_.tensors) {
     if (tensor.name == name) return &tensor;
@@ -86,7 +86,7 @@ void SafetensorsReader::read_strided(const TensorInfo& tensor, std::int64_t firs
     case TensorType::i32:
       return gather<std::int32_t>(data, first, stride, out,
                                   [](std::int32_t v) { return static_cast<float>(v); });
-    // Types of indices, masks and quantized values: what they mean is not said in the file.
+    // Types of indices, masks and quantized values, whose meaning is not in the file.
     case TensorType::i16:
     case TensorType::i8:
     case TensorType::u8:

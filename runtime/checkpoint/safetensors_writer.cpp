@@ -38,7 +38,7 @@ void write_all(int file, const void* data, std::size_t bytes, std::size_t offset
   }
 }
 
-/// Removes a file that is not whole unless it is kept.
+/// Removes an incomplete file unless keep() is called.
 class Unfinished {
  public:
   Unfinished(int file, const std::string& path) : file_(file), path_(path) {}
@@ -60,12 +60,12 @@ class Unfinished {
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<TensorSpec>& tensors,
                                      const std::map<std::string, std::string>& metadata)
-    // Beside the file that it becomes: a rename does not leave a file system.
+    // Next to the final file: a rename must stay within one file system.
     : path_(path), temporary_(path + ".partial") {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   // Strings only, as the format allows no others.
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  // Offsets from the data's begin, one tensor behind the other without holes, as the format wants it.
+  // Offsets from the data's begin, one tensor after the other without gaps, as the format requires.
   std::size_t at = 0;
   for (const TensorSpec& spec : tensors) {
     TensorInfo tensor;
@@ -99,8 +99,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
   for (std::size_t i = 0; i < 8; ++i) prefix.push_back(static_cast<char>((text.size() >> (8 * i)) & 0xFF));
   write_all(file_, prefix.data(), prefix.size(), 0, path_);
   write_all(file_, text.data(), text.size(), prefix.size(), path_);
-  // The whole size at once: tensors are written in any order. The file may be sparse, so a full disk can
-  // still show later.
+  // The whole size at once: tensors are written in any order. The file may be sparse, so a full disk may only
+  // be detected later.
   if (::ftruncate(file_, static_cast<off_t>(data_begin_ + at)) != 0) {
     throw CheckpointError("weights: " + path + ": cannot reserve " + std::to_string(at) +
                           " bytes: " + std::strerror(errno));
@@ -109,14 +109,14 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
   unfinished.keep();
 }
 
-// Not finished: nothing is left behind.
+// Without finish() the temporary file is removed.
 SafetensorsWriter::~SafetensorsWriter() {
   if (file_ < 0) return;
   ::close(file_);
   ::unlink(temporary_.c_str());
 }
 
-// Ranges may come in any order and more than once; what is never written stays zero.
+// Ranges may be written in any order and more than once; unwritten elements stay zero.
 void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<const float> values) {
   const TensorInfo& info = tensors_.at(tensor);
   if (first < 0 || first + static_cast<std::int64_t>(values.size()) > info.elems) {
@@ -125,10 +125,10 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
                           std::to_string(first));
   }
   const std::size_t offset = data_begin_ + info.begin + static_cast<std::size_t>(first) * bytes_of(info.type);
-  // As it lies in memory: the format is little-endian, as the machines that this runs on.
+  // As in memory: the format is little-endian, as the supported machines.
   if (info.type == TensorType::f32)
     return write_all(file_, values.data(), values.size_bytes(), offset, path_);
-  // Of these values alone: there is no second copy of the model.
+  // Only these values: there is no second copy of the model.
   std::vector<std::uint16_t> rounded(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     rounded[i] = info.type == TensorType::bf16 ? base::to_bf16(values[i]) : base::to_f16(values[i]);
@@ -147,7 +147,7 @@ void SafetensorsWriter::write_integers(std::size_t tensor, std::span<const std::
 }
 
 void SafetensorsWriter::finish() {
-  // Before the rename: a name must not refer to data that a loss of power could take.
+  // Before the rename: the name must not refer to data that could be lost with power.
   if (::fsync(file_) != 0)
     throw CheckpointError("weights: " + path_ + ": cannot flush: " + std::strerror(errno));
   ::close(file_);

@@ -52,13 +52,13 @@ std::vector<TensorSpec> tensor_specs(const plan::ModelPlan& model, TensorType ty
 
 }  // namespace
 
-// All that is wrong is named at once.
+// Reports all problems at once.
 WeightReader::WeightReader(const std::string& path, const plan::ModelPlan& model)
     : model_(model), file_(path) {
   std::string problems;
   std::set<std::string> used;
   for (const plan::ParamPlan& param : model.params) {
-    // The model's name of it, and then the same without the prefix of published files.
+    // By the model's name, then without the prefix, as in published files.
     const TensorInfo* tensor = file_.find(param.name);
     // By its own name first: a file may have both.
     if (tensor == nullptr && param.name.compare(0, kPrefix.size(), kPrefix) == 0) {
@@ -66,7 +66,7 @@ WeightReader::WeightReader(const std::string& path, const plan::ModelPlan& model
     }
     if (tensor == nullptr) {
       problems += "\n  " + param.name + " is missing";
-      // Of a transposed weight the shape in the file, so that a square one passes either way.
+      // For a transposed weight the shape in the file.
     } else if (tensor->shape != file_shape(param)) {
       problems += "\n  " + tensor->name + " has shape " + plan::shape_text(tensor->shape) +
                   ", the model needs " + plan::shape_text(file_shape(param));
@@ -79,13 +79,13 @@ WeightReader::WeightReader(const std::string& path, const plan::ModelPlan& model
       // By the file's name, which may lack the prefix.
       used.insert(tensor->name);
     }
-    // Null where something is wrong; the constructor throws below and no such source is read.
+    // Null in case of an error; the constructor throws below, so it is never read.
     sources_.push_back({tensor, is_conv1d(param)});
   }
   if (!problems.empty()) {
     throw CheckpointError("weights: " + path + " does not fit the model " + model.spec.name + ":" + problems);
   }
-  // Left over, and no error: published files hold buffers such as attention masks.
+  // Unused tensors are no error: published files contain buffers such as attention masks.
   for (const TensorInfo& tensor : file_.tensors()) {
     if (used.count(tensor.name) == 0) unused_.push_back(tensor.name);
   }
@@ -99,7 +99,7 @@ void WeightReader::read(plan::ParamId param, plan::Range range, float* out) cons
                           std::to_string(range.end) + " of " + tensor.name + " do not exist");
   }
   read_unchecked(source, range, out);
-  // After the conversion: a double may be finite and not be so as fp32.
+  // After the conversion: a finite double may be infinite as fp32.
   if (const auto bad = base::first_not_finite({out, static_cast<std::size_t>(range.size())})) {
     throw CheckpointError("weights: " + file_.path() + ": element " +
                           std::to_string(range.begin + static_cast<std::int64_t>(*bad)) + " of " +
@@ -123,7 +123,7 @@ void WeightReader::read_unchecked(const Source& source, plan::Range range, float
     const std::int64_t row = at / in;
     const std::int64_t column = at % in;
     const std::int64_t count = std::min(range.end - at, in - column);
-    // Element `column` of the model's row is `rows` elements behind the one before in the file.
+    // Successive elements of a model row are `rows` elements apart in the file.
     file_.read_strided(tensor, column * rows + row, rows, {out, static_cast<std::size_t>(count)});
     at += count;
     out += count;
@@ -155,7 +155,7 @@ void WeightWriter::write(plan::ParamId param, std::span<const float> values) {
   if (!is_conv1d(info)) return file_.write(plan::raw(param), 0, values);
   const auto rows = static_cast<std::size_t>(info.shape[0]);
   const auto in = static_cast<std::size_t>(info.shape[1]);
-  // A second copy of one parameter: the others are written from where they are.
+  // A second copy of one parameter: the others are written in place.
   std::vector<float> transposed(values.size());
   // From the model's [out, in] to the file's [in, out].
   for (std::size_t o = 0; o < rows; ++o) {
@@ -164,7 +164,7 @@ void WeightWriter::write(plan::ParamId param, std::span<const float> values) {
   file_.write(plan::raw(param), 0, transposed);
 }
 
-// Before the file gets its name: one with a hole of zeros would look whole.
+// Before the file gets its name: a file with unwritten zeros would look complete.
 void WeightWriter::finish() {
   for (std::size_t i = 0; i < written_.size(); ++i) {
     if (!written_[i]) throw CheckpointError("weights: " + model_.params[i].name + " was never written");

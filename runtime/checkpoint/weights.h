@@ -1,10 +1,10 @@
 // Weights of a model in one safetensors file: by GPT-2's names for GPT models, by module path otherwise.
 //
 // [Note: GPT-2 names]
-// Hugging Face's GPT-2 keeps c_attn, c_proj and c_fc as Conv1D, whose weight is [in,out]; a linear layer
-// here has [out,in]. So tensors of these names are transposed when read and when written; a name alone
-// decides it, because a square weight does not show its layout. The prefix "transformer." may be missing,
-// as in the published files.
+// Hugging Face's GPT-2 keeps c_attn, c_proj and c_fc as Conv1D, whose weight is [in,out]; a linear layer here
+// has [out,in]. So tensors of these names are transposed when read and when written; only the name decides,
+// because a square weight does not show its layout. The prefix "transformer." may be missing, as in the
+// published files.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ namespace shardscope::checkpoint {
 /// Finds each parameter of a model in a file and reads any range of it.
 class WeightReader {
  public:
-  /// Throws CheckpointError: unreadable file, a parameter that is missing or has another shape (all of them
-  /// named), a type that holds no weights.
+  /// Throws CheckpointError: unreadable file, missing parameters or other shapes (all are listed), a type
+  /// that is not for weights.
   WeightReader(const std::string& path, const plan::ModelPlan& model);
   /// Elements `range` of the parameter (row-major in the model's shape) to `out`, as fp32. Reads only the
-  /// pages that hold them. Throws CheckpointError on a NaN or an infinity, naming tensor and element.
+  /// pages that contain them. Throws CheckpointError on a NaN or an infinity, naming tensor and element.
   void read(plan::ParamId param, plan::Range range, float* out) const;
-  /// Checksum of what the file holds of the model's parameters: types and every byte. Reads all of them.
+  /// Checksum of the model's parameters in the file: types and all bytes. Reads all of them.
   [[nodiscard]] std::uint64_t checksum() const;
-  /// Tensors of the file that the model has no use for.
+  /// Names of tensors in the file that the model does not use.
   [[nodiscard]] const std::vector<std::string>& unused() const noexcept { return unused_; }
 
  private:
@@ -46,14 +46,14 @@ class WeightReader {
   std::vector<std::string> unused_;
 };
 
-/// Writes every parameter of a model once, in any order, then finishes. The file appears under its name only
-/// when it is whole.
+/// Writes every parameter of a model once, in any order, then finishes. The file gets its name only when it
+/// is complete.
 class WeightWriter {
  public:
   WeightWriter(const std::string& path, const plan::ModelPlan& model, kernels::DType type);
   /// The whole parameter in the model's shape, fp32.
   void write(plan::ParamId param, std::span<const float> values);
-  /// Throws CheckpointError when a parameter was not written or the disk is full.
+  /// Throws CheckpointError if a parameter was not written or the disk is full.
   void finish();
 
  private:

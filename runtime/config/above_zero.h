@@ -1,4 +1,4 @@
-// A check of option values whose message can be read.
+// A check for option values above 0 with a readable message.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,7 +6,7 @@
 
 namespace shardscope::config {
 
-/// CLI::PositiveNumber names the range of a double instead.
+/// CLI::PositiveNumber prints the range of a double instead.
 inline const CLI::Validator kAboveZero(
     [](std::string& text) {
       double value = 0;

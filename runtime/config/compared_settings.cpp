@@ -47,7 +47,7 @@ std::span<const std::string_view> keys_of_one_rank() noexcept { return kOfOneRan
 std::vector<plan::RankSetting> compared_settings(const TrainingConfig& config) {
   std::vector<plan::RankSetting> settings;
   flatten(Json::parse(effective_json(config)), "", settings);
-  // Where it is derived from the others, they are what a user gave.
+  // Compared last: it is often derived from the others, which the user set.
   std::stable_partition(settings.begin(), settings.end(),
                         [](const plan::RankSetting& setting) { return setting.key != "train_batch_size"; });
   return settings;

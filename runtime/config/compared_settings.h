@@ -1,5 +1,5 @@
-// The settings of a configuration that every rank of a run must have alike, as the ranks compare them before
-// the first step.
+// The settings of a configuration that must be equal on all ranks; the ranks compare them before the first
+// step.
 #pragma once
 
 #include <span>
@@ -11,12 +11,12 @@
 
 namespace shardscope::config {
 
-/// Keys that a rank may have for itself, because they change no weight, no collective and no decision: paths,
-/// links, how a disk is read, what is printed and recorded. A section's name stands for all of its keys.
+/// Keys that may differ by rank, because they change no weight, no collective and no decision: paths, links,
+/// disk access, output and recording. A section's name includes all of its keys.
 [[nodiscard]] std::span<const std::string_view> keys_of_one_rank() noexcept;
 
-/// Every other key of effective_json(), defaults included, values as JSON: what the run does, not how the
-/// file says it.
+/// Every other key of effective_json(), defaults included, values as JSON: the effective settings, not the
+/// file's text.
 [[nodiscard]] std::vector<plan::RankSetting> compared_settings(const TrainingConfig& config);
 
 }  // namespace shardscope::config

@@ -24,7 +24,7 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
   if (text.size() > kMaxFileBytes) {
     context.fail("", "is " + std::to_string(text.size()) + " bytes; a configuration has at most 4 MiB");
   }
-  // The parser takes a zero byte for the end of the text and leaves what follows unread.
+  // The parser takes a zero byte for the end of the text and ignores the rest.
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos) {
     const TextPosition at = position_at(text, zero);
     throw ConfigError(context.file + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) +
@@ -57,7 +57,7 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
   }
 }
 
-/// Under the preset of the notes what a file leaves out is what they say (docs/zero.md D9): the sub-groups
+/// With the preset "notes", missing keys have the defaults of the notes (docs/zero.md D9): the sub-group size
 /// of their class signature, and host memory that is pinned only on request.
 void fill_defaults_of_notes(Section& root, plan::ZeroConfig& zero) {
   const nlohmann::json* section = root.find("zero_optimization");
@@ -73,7 +73,7 @@ void fill_defaults_of_notes(Section& root, plan::ZeroConfig& zero) {
   if (!pinning_said("offload_optimizer")) zero.offload_optimizer.pin_memory = false;
 }
 
-/// The first layout of stage 1 has one way for gradients, whatever these say.
+/// The first layout of stage 1 ignores these keys for gradients.
 void warn_of_first_layout(Section& zero_section, const plan::ZeroConfig& zero) {
   const auto ignored = [&](bool given, const char* key) {
     if (!given) return;
@@ -85,7 +85,7 @@ void warn_of_first_layout(Section& zero_section, const plan::ZeroConfig& zero) {
   ignored(zero.reduce_bucket_size != plan::ZeroConfig{}.reduce_bucket_size, "reduce_bucket_size");
 }
 
-/// Whether these have an effect is for compat to say, which is read after them.
+/// Warns about keys whose effect depends on compat, which is read after them.
 void warn_without_layout(Section zero_section, const plan::ZeroConfig& zero) {
   if (plan::uses_legacy_layout(zero)) warn_of_first_layout(zero_section, zero);
   const nlohmann::json* multi_rank = zero_section.find("use_multi_rank_bucket_allreduce");
@@ -158,7 +158,7 @@ TrainingConfig parse_config(const std::string& json_text, const ParseOptions& op
 
 namespace {
 
-/// DeepSpeed's first form, a switch: true is stage 1, with allgather_size at the root
+/// DeepSpeed's old form, a boolean: true is stage 1, with allgather_size at the root
 /// (deepspeed/runtime/zero/config.py, read_zero_config_deprecated).
 void read_zero_switch(Section& root, plan::ZeroConfig& zero) {
   bool on = false;
@@ -169,7 +169,7 @@ void read_zero_switch(Section& root, plan::ZeroConfig& zero) {
                                      "}, allgather_size as its allgather_bucket_size");
 }
 
-/// Groups of ranks, and nodes where the file says how large they are, divide the ranks.
+/// Checks that groups of ranks, and nodes if the file sets their size, divide the ranks.
 void check_groups(Section& root, const TrainingConfig& config, std::uint32_t world) {
   const plan::ZeroConfig& zero = config.zero;
   const auto node = static_cast<std::uint32_t>(zero.ranks_per_node);
@@ -261,7 +261,7 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
         "ZenFlow updates all parameters as one group here; remove zero_optimization.zenflow or the groups");
   }
   if (config.zero.zenflow && config.batch.accumulation_steps > 1) {
-    // As in DeepSpeed, where update_interval takes its place: every micro-step steps the chosen columns.
+    // As in DeepSpeed, where update_interval takes its place: every micro-step updates the chosen columns.
     root.warn("gradient_accumulation_steps",
               "ignored with zenflow: chosen columns are stepped after every micro-batch, the rest every "
               "update_interval of them");

@@ -1,6 +1,6 @@
 // A DeepSpeed JSON file as typed settings, with DeepSpeed's defaults, consistency rules and "auto"
-// (docs/configuration.md). What it holds is what the run does: a key is supported, ignored with a warning
-// because it cannot change the result, or refused by name.
+// (docs/configuration.md). Every key is either supported, ignored with a warning because it cannot change the
+// result, or rejected by name.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@
 
 namespace shardscope::config {
 
-/// A file that cannot be used. The message names the file, line and column where they are known, the
-/// key's path, the value and what to do.
+/// A file that cannot be used. The message contains the file, line and column if known, the key's path, the
+/// value and what to do.
 class ConfigError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
-/// train_batch_size = micro_batch_size * accumulation_steps * world (samples, not tokens), but for
+/// train_batch_size = micro_batch_size * accumulation_steps * world (samples, not tokens), except with
 /// shardscope.micro_batches.shapes.
 struct BatchConfig {
   std::int64_t train_batch_size = 0;
@@ -69,7 +69,7 @@ struct Bf16Config {
   bool check_grad_overflow = true;  ///< skip a step whose gradients are not finite
 };
 
-/// What rank 0 prints of its run.
+/// What rank 0 prints.
 enum class LogLevel : std::uint8_t { debug, info, warning, error, critical };
 struct LogConfig {
   LogLevel level =
@@ -87,30 +87,30 @@ struct ShardscopeConfig {
   std::int64_t ring_events = 1 << 16;     ///< per thread, a power of two
   std::int64_t queue_bytes = 64 << 20;    ///< unsent events kept when the collector is slow
   std::string key;                        ///< publishing key file; empty: SHARDSCOPE_KEY, or none
-  double linger_s = 5;                    ///< longest wait at the end for the collector
+  double linger_s = 5;                    ///< maximum wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
   bool checkpoint_early_stop = false;     ///< and stops before the last product of a block
   plan::MicroBatches micro_batches{};
-  plan::DataParallelGroups data_parallel_groups{};  ///< empty: all ranks are one
+  plan::DataParallelGroups data_parallel_groups{};  ///< empty: all ranks are one group
   std::int64_t data_prefetch = 2;  ///< micro-batches read ahead by a thread; 0: read when needed
   std::int64_t eval_interval = 0;  ///< steps between two evaluations; 0: none
-  std::int64_t eval_batches = 8;   ///< micro-batches of each rank in one, at most
-  double eval_fraction = 0.1;      ///< of the data, held out where there is no --eval-data
-  bool zero_init = true;           ///< false: each rank first makes the whole model in host memory
+  std::int64_t eval_batches = 8;   ///< maximum of micro-batches per rank and evaluation
+  double eval_fraction = 0.1;      ///< of the data, held out without --eval-data
+  bool zero_init = true;           ///< false: each rank first creates the whole model in host memory
 };
 
 struct TrainingConfig {
   std::uint32_t world = 1;  ///< ranks that train one copy of the model, which the batch was checked against
   BatchConfig batch;
   double gradient_clipping = 1.0;  ///< largest norm; 0: off. DeepSpeed 0.19 clips at 1.0 by default
-  OptimizerConfig optimizer;       ///< what groups have where they say nothing
+  OptimizerConfig optimizer;       ///< the defaults of parameter groups
   plan::LrSchedule scheduler;      ///< constant: optimizer.lr
-  /// Never empty: one group of all parameters, without a rule, where the file names none.
+  /// Never empty: one group of all parameters, without a rule, if the file has none.
   std::vector<ParamGroup> param_groups{1};
   Fp16Config fp16;
   Bf16Config bf16;
   plan::ZeroConfig zero;
-  // Both are the storage type unless the file says otherwise.
+  // Both default to the storage type.
   kernels::DType grad_accum_type = kernels::DType::f32;     ///< data_types.grad_accum_dtype: that or fp32
   kernels::DType communication_type = kernels::DType::f32;  ///< communication_data_type
   std::int64_t steps_per_print = 10;
@@ -123,26 +123,26 @@ struct TrainingConfig {
   [[nodiscard]] kernels::DType storage_type() const noexcept;
   /// Bytes per element of each model state.
   [[nodiscard]] plan::StateBytes state_bytes() const noexcept;
-  /// What the optimizer uses for its update number `update`, from 0; skipped steps do not count.
+  /// The rate of the optimizer's update number `update`, from 0; skipped steps do not count.
   [[nodiscard]] double learning_rate(std::int64_t update, std::size_t param_group = 0) const;
   struct Betas {
     double beta1 = 0, beta2 = 0;
   };
-  /// The optimizer's, or what a schedule of momentum gives. Throws ConfigError where it has moved beta1 out
-  /// of [0, 1), in which Adam's bias correction means something.
+  /// The optimizer's betas, or those of a momentum schedule. Throws ConfigError if it has moved beta1 out of
+  /// [0, 1), where Adam's bias correction is defined.
   [[nodiscard]] Betas betas(std::int64_t update, std::size_t param_group = 0) const;
-  /// The rules of param_groups; none where the file names no groups.
+  /// The rules of param_groups; empty if the file has no groups.
   [[nodiscard]] std::vector<plan::ParamGroupRule> group_rules() const;
 };
 
-/// What "auto" is filled in from, and what batch sizes are checked against.
+/// Inputs for "auto" values and for the check of batch sizes.
 struct ParseOptions {
   std::uint32_t world = 1;  ///< ranks of the run; without shardscope.data_parallel_groups one copy's
-  std::int64_t default_micro_batch = 4;  ///< for an "auto" that nothing else determines
+  std::int64_t default_micro_batch = 4;  ///< for an "auto" not determined by other keys
   std::int64_t hidden_size = 0;          ///< width C, for the "auto" of ZeRO bucket sizes; 0: unknown
   std::int64_t total_steps = 0;          ///< of the run, for total_num_steps "auto"; 0: unknown
   std::string file = "config";           ///< named in messages
-  bool generated = false;                ///< the user has no such file: messages name no line
+  bool generated = false;                ///< the user has no such file: messages contain no line
 };
 
 /// Reads JSON text. Throws ConfigError.
@@ -151,15 +151,16 @@ struct ParseOptions {
 /// Reads a file (options.file is set to `path` unless the file was generated). Throws ConfigError.
 [[nodiscard]] TrainingConfig load_config(const std::string& path, ParseOptions options);
 
-/// The ZeRO settings in the effective configuration of a recorded run, by the reader of parse_config, so that
-/// a key that a run honours counts for its expressions too. Others may have written it: what it does not say,
-/// or says in another type, has its default; numbers are taken as they are.
+/// The ZeRO settings in the effective configuration of a recorded run, read by the code of parse_config, so
+/// that all keys of a run are included. Other programs may have written it: missing keys and keys of another
+/// type have their defaults; numbers are not range-checked.
 [[nodiscard]] plan::ZeroConfig recorded_zero(const std::string& effective_json);
 
 /// The configuration of a run without a file: stage 0, fp32, AdamW, the default micro-batch.
 [[nodiscard]] TrainingConfig default_config(const ParseOptions& options);
 
-/// The whole configuration with defaults filled in, as a DeepSpeed JSON file that reads back to the same.
+/// The whole configuration with defaults filled in, as a DeepSpeed JSON file that parses to the same
+/// settings.
 [[nodiscard]] std::string effective_json(const TrainingConfig& config);
 
 /// "fp32", "bf16" or "fp16".

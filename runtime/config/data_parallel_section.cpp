@@ -1,5 +1,5 @@
-// shardscope.data_parallel_groups: which ranks train one copy of the model. DeepSpeed is given that as an
-// object (mpu, data_parallel_group), so a file of DeepSpeed has no key for it.
+// shardscope.data_parallel_groups: which ranks train one copy of the model. DeepSpeed takes an object for
+// this (mpu, data_parallel_group), so its files have no key.
 #include <string>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// The configuration written back with every default visible, so that a recording says what really ran and
-// two runs can be compared key by key.
+// The configuration written back with every default visible, so that a recording contains the effective
+// settings and two runs can be compared key by key.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>

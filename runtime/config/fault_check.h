@@ -9,7 +9,7 @@
 
 namespace shardscope::config {
 
-/// Of the text alone; whether the run has such a rank, step and module is checked once there is a run.
+/// Checks the text only; rank, step and module are checked once the run is known.
 inline const CLI::Validator kFault(
     [](std::string& text) {
       try {

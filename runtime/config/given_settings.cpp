@@ -7,7 +7,7 @@
 namespace shardscope::config {
 namespace {
 
-/// Every key below `json` that is no section, and every empty section.
+/// Collects every key below `json` that is not a section, and every empty section.
 void find_keys(const nlohmann::json& json, const nlohmann::json::json_pointer& path,
                std::vector<nlohmann::json::json_pointer>& keys) {
   for (const auto& item : json.items()) {
@@ -20,7 +20,7 @@ void find_keys(const nlohmann::json& json, const nlohmann::json::json_pointer& p
   }
 }
 
-/// Empty where the configuration is refused: what remains needs the key.
+/// Empty if the configuration is rejected: the remaining keys need the removed one.
 std::string read_back(const nlohmann::json& json, const ParseOptions& options) {
   try {
     return effective_json(parse_config(json.dump(), options));

@@ -1,5 +1,5 @@
-// What a file has to say to get an effective configuration: the settings that differ from the defaults
-// which the others give them.
+// The minimal file for an effective configuration: the settings that differ from their defaults given the
+// others.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace shardscope::config {
 
-/// `effective_json` without the keys that read back to the same when they are left out. Defaults may follow
-/// from other keys: communication_data_type and data_types.grad_accum_dtype from the storage type,
-/// overlap_comm from the stage, compat's switches from its preset. So a change of one key to this text gives
-/// what the same change to a user's file gives. A key that was written with its default is left out as well.
-/// Throws ConfigError for a text that parse_config refuses.
+/// `effective_json` without the keys that have the same value when omitted. Defaults may depend on other
+/// keys: communication_data_type and data_types.grad_accum_dtype from the storage type, overlap_comm from the
+/// stage, compat's switches from its preset. So changing one key in this text has the same result as changing
+/// it in the user's file. A key written with its default is omitted as well. Throws ConfigError for a text
+/// that parse_config rejects.
 [[nodiscard]] std::string without_defaults(const std::string& effective_json, const ParseOptions& options);
 
 }  // namespace shardscope::config

@@ -19,7 +19,7 @@ TextPosition position_at(std::string_view text, std::size_t offset) noexcept {
   return position;
 }
 
-/// Walks brackets, strings and the rest; validity has been established by the parser before.
+/// Walks brackets, strings and other values; the parser has checked the text before.
 class JsonPositions::Scanner {
  public:
   Scanner(std::string_view text, JsonPositions& out) : text_(text), out_(out) {}
@@ -50,7 +50,7 @@ class JsonPositions::Scanner {
       at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
       const std::string_view two = text_.substr(at_, 2);
       if (two == "//") {
-        // Where the parser lets a comment end, a zero byte included.
+        // The characters at which the parser ends a comment, including a zero byte.
         constexpr std::string_view kEnds("\n\r\0", 3);
         at_ = std::min(text_.find_first_of(kEnds, at_), text_.size());
         if (at_ < text_.size()) ++at_;

@@ -1,5 +1,5 @@
-// Line and column of every key of a JSON text, which the JSON library does not keep, and keys given twice,
-// which it silently merges (DeepSpeed refuses them).
+// Line and column of every key of a JSON text, which the JSON library does not keep, and duplicate keys,
+// which it silently merges (DeepSpeed rejects them).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct TextPosition {
 /// Position of byte `offset` of `text`.
 [[nodiscard]] TextPosition position_at(std::string_view text, std::size_t offset) noexcept;
 
-/// A number that no double holds, as it stands in a text.
+/// A number beyond the range of a double, as written in a text.
 struct LargeNumber {
   std::string path;  ///< of its key
   std::string text;

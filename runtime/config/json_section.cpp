@@ -32,7 +32,7 @@ std::string shown(const nlohmann::json& value) {
 }
 
 /// Keys whose default in DeepSpeed is None (runtime/constants.py, runtime/zero/config.py, offload_config.py):
-/// null says that default.
+/// null selects that default.
 bool has_null_default(const std::string& path) {
   static const std::set<std::string> paths{"train_batch_size",
                                            "train_micro_batch_size_per_gpu",
@@ -93,7 +93,7 @@ void ParseContext::warn(const std::string& path, const std::string& text) {
 
 std::string nearest_key(const std::string& key, const std::set<std::string>& known) {
   std::string best;
-  // A slip or two: beyond a third of the word it is another word.
+  // Accepts a typo or two: at most a third of the word.
   std::size_t best_distance = (key.size() + 2) / 3 + 1;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(key, candidate);

@@ -1,5 +1,5 @@
-// Reading one JSON object key by key: every key must be taken, typed and in range, and what is left over is
-// an error that names the nearest known key.
+// Reading one JSON object key by key: every key must be read, with the right type and range; a remaining key
+// is an error that names the nearest known key.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@
 
 namespace shardscope::config {
 
-/// What one parse shares between its sections.
+/// State of one parse, shared by its sections.
 struct ParseContext {
   std::string file;
-  bool generated = false;  ///< the user has no such file: no positions are named
+  bool generated = false;  ///< the user has no such file: messages contain no positions
   JsonPositions positions;
   std::vector<std::string> warnings;
-  /// A recorded run's, which others may have written: what cannot be read keeps its default, nothing fails.
+  /// For a recorded run, possibly by another program: keys that cannot be read keep their defaults, nothing
+  /// fails.
   bool foreign = false;
-  /// Keys that were read, by the path of their section: what a file may hold.
+  /// Keys that were read, by the path of their section: the valid keys of a file.
   std::map<std::string, std::set<std::string>> known;
-  /// Known keys, by path, that no setting comes from.
+  /// Known keys, by path, that set nothing.
   std::set<std::string> settingless;
 
   /// Throws ConfigError: "file:line:column: path: text". Does nothing with `foreign`.
@@ -41,7 +42,7 @@ struct ParseContext {
 /// Why a key is not read into a setting.
 enum class KeyPolicy : std::uint8_t {
   ignored,  ///< cannot change the result: a warning
-  refused,  ///< would change the result: an error unless it is switched off
+  refused,  ///< would change the result: an error unless it is off
 };
 
 class Section {
@@ -51,16 +52,16 @@ class Section {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string path_of(const std::string& key) const;
-  /// Throws, or does nothing where the file is foreign: the caller goes on without the key.
+  /// Throws, or does nothing with `foreign`: the caller continues without the key.
   void fail(const std::string& key, const std::string& text) const;
   void warn(const std::string& key, const std::string& text) { context_->warn(path_of(key), text); }
 
-  /// Marks a key as known; returns its value, or null when it is absent, or JSON null where DeepSpeed's
-  /// default is that. Fails on any other JSON null.
+  /// Marks a key as known; returns its value, or null if it is absent, or JSON null where that is DeepSpeed's
+  /// default. Fails on any other JSON null.
   [[nodiscard]] const nlohmann::json* find(const std::string& key);
   [[nodiscard]] bool is_auto(const std::string& key);
 
-  // Each reads a key if it is there and leaves `value` alone if it is absent, null or "auto".
+  // Each reads a key if it is present; `value` is unchanged if it is absent, null or "auto".
   void read(const std::string& key, bool& value);
   void read(const std::string& key, std::int64_t& value, std::int64_t min = 0,
             std::int64_t max = std::numeric_limits<std::int64_t>::max());
@@ -71,16 +72,17 @@ class Section {
   /// One of `names`; `set` gets its index.
   void read_enum(const std::string& key, const std::vector<std::string>& names,
                  const std::function<void(std::size_t)>& set);
-  /// The sub-object under `key`, or none. Anything else than an object is an error.
+  /// The sub-object under `key`, or none. Any other type is an error.
   [[nodiscard]] std::optional<Section> child(const std::string& key);
-  /// The same, with an empty object where there is none.
+  /// The same, with an empty object if there is none.
   [[nodiscard]] Section child_or_empty(const std::string& key);
 
-  /// The objects of the list under `key`, with paths "key[0]" and so on; none without the key. Anything else
-  /// than a list of objects is an error.
+  /// The objects of the list under `key`, with paths "key[0]" and so on; none without the key. Any other type
+  /// is an error.
   [[nodiscard]] std::vector<Section> children(const std::string& key);
 
-  /// A key that has no setting here. A value that is off (false, null, 0, {} or {"enabled": false}) passes.
+  /// A key without a setting here. A value that means off (false, null, 0, {} or {"enabled": false}) is
+  /// accepted.
   void without_setting(const std::string& key, KeyPolicy policy, const std::string& why);
   /// Fails on the first key that was never read.
   void finish() const;

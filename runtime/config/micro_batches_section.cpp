@@ -1,5 +1,5 @@
-// shardscope.micro_batches: how large a micro-batch is. In DeepSpeed its data loader's collate function says
-// that, so a file of DeepSpeed has no key for it; packing and padding have the words of its users' trainers.
+// shardscope.micro_batches: how large a micro-batch is. In DeepSpeed the data loader's collate function
+// decides that, so its files have no key; packing and padding are named as in common trainers.
 #include <string>
 
 #include "runtime/config/sections.h"

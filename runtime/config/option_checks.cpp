@@ -21,7 +21,7 @@ bool fits(std::string_view digits, int base) {
          std::errc::result_out_of_range;
 }
 
-/// Whether it is a number is CLI11's to say; here, whether it reads it as what it is.
+/// CLI11 checks whether it is a number; this checks whether CLI11 reads it correctly.
 std::string what_is_wrong_with_number(OptionValue kind, std::string_view text) {
   const bool negative = text.starts_with('-');
   std::string_view digits = text.substr(negative ? 1 : 0);
@@ -72,7 +72,7 @@ void check_option_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
     if (option->get_positional() || option->get_expected_max() == 0) continue;
     const OptionValue kind = kind_of(*option);
-    // As a transformation, for these come before the checks of the option's own.
+    // As a transformation, which runs before the option's own checks.
     option->transform(CLI::Validator([kind](std::string& text) { return what_is_wrong(kind, text); }, ""));
   }
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) check_option_values(*verb);

@@ -1,6 +1,6 @@
 // shardscope.param_groups: the optimizer's parameter groups. DeepSpeed takes them from the script
-// (initialize(model_parameters=[{"params": ..., "weight_decay": 0}])), so a file of DeepSpeed has no key for
-// them; keys of a group have PyTorch's names.
+// (initialize(model_parameters=[{"params": ..., "weight_decay": 0}])), so its files have no key for them;
+// keys of a group have PyTorch's names.
 #include <set>
 #include <string>
 

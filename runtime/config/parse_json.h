@@ -1,4 +1,4 @@
-// The text of a configuration as JSON, before its keys are looked at.
+// Parses the text of a configuration as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -10,8 +10,8 @@ struct RootKey {
   const char* why;
 };
 
-// Source: deepspeed/runtime/constants.py, deepspeed/runtime/config.py. A key is `ignored` only where it
-// cannot change weights, traffic or memory.
+// Source: deepspeed/runtime/constants.py, deepspeed/runtime/config.py. A key is `ignored` only if it cannot
+// change weights, traffic or memory.
 constexpr RootKey kRootKeys[] = {
     {"comms_logger", KeyPolicy::ignored, "every collective is an event"},
     {"flops_profiler", KeyPolicy::ignored, "use the dashboard"},
@@ -86,8 +86,8 @@ void read_other_root_keys(Section& root) {
 }
 
 void read_activation_checkpointing(Section section) {
-  // DeepSpeed's section says how checkpoints are stored, not which modules have them; that is the model's
-  // (or shardscope.activation_checkpointing's) to say.
+  // DeepSpeed's section configures how activation checkpoints are stored; the model or
+  // shardscope.activation_checkpointing selects the modules.
   section.without_setting("partition_activations", KeyPolicy::refused,
                           "splits checkpoints over model-parallel ranks, of which there are none");
   section.without_setting("cpu_checkpointing", KeyPolicy::refused, "checkpoints stay on the device");

@@ -77,7 +77,7 @@ void read_one_cycle(Section& params, LrSchedule& s, GroupIndex group) {
   params.read("decay_mom_rate", s.decay_mom_rate, 0, kLargestRate);
 }
 
-/// Momentum only grows after the cycle, so the last step of the run tells.
+/// Momentum only grows after the cycle, so checking the last step of the run is enough.
 void check_momentum(const Section& params, const LrSchedule& s, const ParseOptions& options) {
   if (options.total_steps < 1) return;
   const double last = plan::momentum(s, options.total_steps - 1).value_or(0);

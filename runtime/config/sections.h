@@ -1,5 +1,5 @@
-// Readers of the sections of a DeepSpeed file. Each reads one object into its part of the settings and
-// fails on what it does not know.
+// Readers of the sections of a DeepSpeed file. Each reads one object into its part of the settings and fails
+// on unknown keys.
 #pragma once
 
 #include "runtime/config/config.h"
@@ -7,7 +7,7 @@
 
 namespace shardscope::config {
 
-/// Above every step, and every rate, that a file may name: larger is taken for a mistake.
+/// Limits of steps and rates in a file: larger values are rejected as mistakes.
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr double kLargestRate = 1e6;
 
@@ -22,7 +22,7 @@ constexpr double kLargestRate = 1e6;
 void read_data_parallel_groups(Section& section, std::uint32_t world, plan::DataParallelGroups& groups);
 
 void read_optimizer(Section section, OptimizerConfig& optimizer);
-/// Which of the parameter groups is read, where a key is a list with a value for each.
+/// The parameter group to read if a key is a list with a value per group.
 struct GroupIndex {
   std::size_t index = 0;
   std::size_t count = 1;
@@ -31,11 +31,11 @@ struct GroupIndex {
                                               const ParseOptions& options, GroupIndex group);
 /// The keys of a group's optimizer that groups share with optimizer.params: lr, eps, weight_decay, betas.
 void read_group_settings(Section& section, OptimizerConfig& optimizer);
-/// shardscope.param_groups, where it is there. The optimizer has been read.
+/// shardscope.param_groups, if present. Call after read_optimizer().
 void read_param_groups(Section& section, TrainingConfig& config);
 /// shardscope.micro_batches.
 void read_micro_batches(Section section, plan::MicroBatches& micro_batches);
-/// A group's own lr where the schedule sets the rate of all groups.
+/// Warns about a group's own lr if the schedule sets the rate of all groups.
 void warn_of_rates_without_effect(Section& root, const TrainingConfig& config);
 /// DeepSpeed's name, "WarmupLR"; "" for a constant rate, which has none.
 [[nodiscard]] const char* schedule_name(plan::LrScheduleType type) noexcept;
@@ -45,14 +45,15 @@ void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& opti
 void read_aio(Section section, plan::AioConfig& aio);
 void read_activation_checkpointing(Section section);
 void read_shardscope(Section section, TrainingConfig& config);
-/// What shardscope.compat asks for without effect, and what has one only by it. All of both is read.
+/// Warns about switches of shardscope.compat without effect, and about keys that need a switch. Call after
+/// reading both.
 void warn_of_switches(Section& root, const plan::ZeroConfig& zero);
-/// zero_optimization and what else plan::ZeroConfig holds, but for the accumulation steps.
+/// zero_optimization and the other members of plan::ZeroConfig, except the accumulation steps.
 void read_zero_settings(Section& root, TrainingConfig& config, const ParseOptions& options);
-/// Keys of DeepSpeed's root that have no setting here.
+/// Keys of DeepSpeed's root object without a setting here.
 void read_other_root_keys(Section& root);
 
-/// Refuses combinations that DeepSpeed refuses too, or that the runtime cannot do.
+/// Rejects combinations that DeepSpeed rejects too, or that the runtime does not support.
 void check_zero(Section& section, const plan::ZeroConfig& zero);
 
 }  // namespace shardscope::config

@@ -1,5 +1,5 @@
-// Switches of shardscope.compat that a file asks for where they change nothing, and zero_optimization's keys
-// whose effect depends on a switch.
+// Warnings for switches of shardscope.compat without effect, and for keys of zero_optimization whose effect
+// depends on a switch.
 #include <string>
 
 #include "runtime/config/sections.h"

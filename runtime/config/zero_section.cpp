@@ -51,7 +51,7 @@ void read_offload_optimizer(Section section, plan::OffloadOptimizerConfig& offlo
 plan::ZenFlowConfig read_zenflow(Section section) {
   plan::ZenFlowConfig z;
   section.read("topk_ratio", z.topk_ratio, 0, 1);
-  // DeepSpeed wants less than 1. With all columns chosen ZenFlow is AdamW, which is how it is checked.
+  // DeepSpeed requires less than 1. With all columns chosen ZenFlow equals AdamW, which tests use.
   if (z.topk_ratio <= 0)
     section.fail("topk_ratio", "must be more than 0: without a column nothing is stepped");
   section.read_enum("select_strategy", {"auto", "step", "epoch"}, [&](std::size_t i) {
@@ -208,7 +208,7 @@ void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& opti
 
 namespace {
 
-/// ZeRO++ and MiCS: what goes together, and what has no effect.
+/// ZeRO++ and MiCS: checks combinations, and warns about keys without effect.
 void check_groups(Section& section, const plan::ZeroConfig& zero) {
   if (zero.mics_shard_size > 0) {
     const std::string one_scheme = "cannot go with mics_shard_size: MiCS has groups of its own; remove one";
@@ -278,7 +278,7 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
     if (wanted) section.fail(key, text);
   };
   using plan::OffloadDevice;
-  // Rules of ZeRO itself: DeepSpeed refuses these as well.
+  // Rules of ZeRO itself: DeepSpeed rejects these as well.
   refuse(zero.offload_param.device != OffloadDevice::none && zero.stage != 3, "offload_param",
          "needs stage 3, but stage is " + std::to_string(zero.stage));
   refuse(zero.offload_optimizer.device != OffloadDevice::none && zero.stage == 0, "offload_optimizer",
@@ -287,14 +287,14 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
          "device \"nvme\" needs stage 3, but stage is " + std::to_string(zero.stage) + "; use \"cpu\"");
   refuse(zero.offload_optimizer.ratio != 1.0 && zero.stage != 3, "offload_optimizer",
          "ratio other than 1 needs stage 3, but stage is " + std::to_string(zero.stage));
-  // Not in this version: it would change memory and results, so it is refused, not ignored.
+  // Not supported: it would change memory and results, so it is rejected, not ignored.
   refuse(
       zero.offload_optimizer.super_offload, "offload_optimizer",
       "super_offload is not supported: it steps speculatively and rolls back, for a CPU and GPU on one chip; "
       "remove it, \"ratio\" divides the update between device and CPU");
   if (zero.zenflow) check_zenflow(section, zero);
   check_groups(section, zero);
-  // Accepted, because the result is the same; said so, because the reader may expect an effect.
+  // Accepted, because the result is the same, with a warning, because the user may expect an effect.
   auto ignored = [&](bool wanted, const char* key, const std::string& why) {
     if (wanted) section.warn(key, "ignored: " + why);
   };

@@ -15,8 +15,8 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Tokens of a sample; 1 for vectors.
   [[nodiscard]] virtual std::int64_t length(std::int64_t index) const = 0;
-  /// Writes sample `index` to row `row` of a batch whose vectors have their final size: of a longer sample
-  /// its first T tokens, behind a shorter one 0 and kIgnoredTarget.
+  /// Writes sample `index` to row `row` of a batch whose vectors have their final size. A longer sample is
+  /// cut to T tokens, a shorter one padded with 0 and kIgnoredTarget.
   virtual void read(std::int64_t index, std::int64_t row, HostBatch& batch) const = 0;
   [[nodiscard]] virtual std::string describe() const = 0;
   [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
@@ -27,26 +27,25 @@ class Dataset {
 [[nodiscard]] std::unique_ptr<Dataset> open_token_windows(const std::string& path, std::int64_t T,
                                                           std::int64_t vocabulary);
 
-/// Documents of a text or of token ids, one a sample (`padded`) or all that fit a sample of T tokens
+/// Documents of a text or of token ids, one per sample (`padded`) or as many as fit in a sample of T tokens
 /// (`packed`). A document ends with its separator, and with its file; of its n tokens n - 1 are inputs, each
-/// with the next one as its target. One longer than T is cut into samples of T. What is packed stands in a
-/// row as in the file: the last token of a document has the first of the next one as its target, and
-/// attention reaches from one into the other. Throws DataError.
+/// with the next one as its target. One longer than T is divided into samples of T. Packed documents are
+/// contiguous as in the file: the last token of a document has the first of the next one as its target, and
+/// attention crosses from one into the other. Throws DataError.
 [[nodiscard]] std::unique_ptr<Dataset> open_documents(const std::string& path, std::int64_t T,
                                                       std::int64_t vocabulary,
                                                       const plan::MicroBatches& micro_batches);
 
-/// Rows of two .npy arrays. Looks for NaN and infinity in this rank's share of the rows. Throws DataError.
+/// Rows of two .npy arrays. Checks this rank's share of the rows for NaN and infinity. Throws DataError.
 [[nodiscard]] std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t input_width,
                                                     std::int64_t output_width, const StreamOptions& options);
 
 /// 4,096 samples of a linear map: inputs uniform in [-1, 1), label k = sum over j of W[k, j] x[j] /
-/// sqrt(input_width) with W uniform in [-1, 1); the same everywhere. What a model of vectors trains on when
-/// no data is given.
+/// sqrt(input_width) with W uniform in [-1, 1); the same on every machine. Default data of vector models.
 [[nodiscard]] std::unique_ptr<Dataset> make_linear_map(std::int64_t input_width, std::int64_t output_width);
 
-/// The samples in front of the held-out ones, or those: the last `fraction` of `whole`, at least one. Throws
-/// DataError where nothing would be left to train on.
+/// The samples before the held-out ones, or the held-out ones: the last `fraction` of `whole`, at least one.
+/// Throws DataError if no training data would be left.
 [[nodiscard]] std::unique_ptr<Dataset> make_part(std::unique_ptr<Dataset> whole, Part part, double fraction);
 
 /// The generated streams of the recorded DeepSpeed runs. Throws DataError on an unknown name.

@@ -69,7 +69,7 @@ class Documents final : public Dataset {
  private:
   struct Sample {
     std::int64_t first = 0;   ///< token
-    std::int64_t length = 0;  ///< inputs; the target of the last is the token behind it
+    std::int64_t length = 0;  ///< inputs; the target of the last is the token after it
   };
   [[nodiscard]] const Sample& at(std::int64_t index) const {
     return samples_[static_cast<std::size_t>(index)];
@@ -85,14 +85,14 @@ class Documents final : public Dataset {
       begin = end;
     }
   }
-  /// In their order, so that a sample is a stretch of the file.
+  /// In order, so that a sample is a range of the file.
   void pack(const std::vector<std::int64_t>& ends) {
     std::int64_t first = 0;  // of the sample that is being filled
     std::int64_t begin = 0;  // of the document
     for (const std::int64_t end : ends) {
       if (end - 1 - first > T_) {
         add(first, begin);
-        // What a long document leaves behind its whole samples shares one with those that follow.
+        // The remainder of a long document after its full samples shares a sample with later documents.
         for (first = begin; end - 1 - first > T_; first += T_) samples_.push_back({first, T_});
       }
       begin = end;

@@ -1,5 +1,5 @@
-// Data that a formula gives, the same as in the recorded DeepSpeed runs (tests/golden/losses.json, "data
-// mlp" and "data gpt"), so that a run's losses can be compared with theirs.
+// Generated data, the same as in the recorded DeepSpeed runs (tests/golden/losses.json, "data mlp" and "data
+// gpt"), so that a run's losses can be compared with theirs.
 #include <algorithm>
 
 #include "runtime/base/hash.h"

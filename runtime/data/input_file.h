@@ -1,4 +1,4 @@
-// Files that a run reads its samples from.
+// The files of a run's samples.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace shardscope::data {
   throw DataError("data: " + path + ": " + text);
 }
 
-/// The whole file, read-only. Throws DataError where it cannot be opened or mapped.
+/// Maps the whole file read-only. Throws DataError if it cannot be opened or mapped.
 [[nodiscard]] inline base::MappedFile open_input(const std::string& path) {
   try {
     return base::MappedFile(path);

@@ -1,4 +1,4 @@
-// Generated vectors whose labels a linear map gives, for any widths.
+// Generated vectors with labels from a linear map, for any widths.
 #include <cmath>
 #include <vector>
 

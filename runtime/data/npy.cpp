@@ -85,7 +85,7 @@ NpyArray::NpyArray(const std::string& path) : path_(path), file_(open_input(path
   }
   rows_ = shape[0];
   width_ = shape.size() == 2 ? shape[1] : 1;
-  // Without this a file of no rows could claim any width, and the first batch would be made for it.
+  // Otherwise a file without rows could claim any width, and the first batch would be allocated for it.
   if (rows_ == 0 || width_ == 0) {
     fail_file(path, "holds nothing: its shape is [" + std::to_string(rows_) + ", " + std::to_string(width_) +
                         "]; save at least one row");

@@ -1,5 +1,5 @@
 // The order of one epoch: a permutation of [0, n) drawn from (seed, epoch), element by element and without
-// storing it, so that a data set of any size is shuffled in no memory.
+// storing it, so that shuffling a data set of any size needs no memory.
 #pragma once
 
 #include <cstdint>

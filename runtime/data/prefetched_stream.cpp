@@ -29,7 +29,7 @@ class PrefetchedStream : public BatchStream {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !ready_.empty() || error_; });
     if (ready_.empty()) std::rethrow_exception(error_);
-    std::swap(batch, ready_.front().batch);  // the caller's vectors serve for a later batch
+    std::swap(batch, ready_.front().batch);  // the caller's vectors are reused for a later batch
     handed_out_ = ready_.front().after;
     spare_.push_back(std::move(ready_.front().batch));
     ready_.pop_front();
@@ -41,7 +41,8 @@ class PrefetchedStream : public BatchStream {
     stop();
     ready_.clear();
     error_ = nullptr;
-    // Where the source refuses the state it stands where it was read ahead to: back to what was handed out.
+    // If the source rejects the state, its position is that of the read-ahead: restore that of the batches
+    // returned.
     try {
       source_->restore(state);
     } catch (...) {
@@ -60,7 +61,7 @@ class PrefetchedStream : public BatchStream {
  private:
   struct Ready {
     HostBatch batch;
-    StreamState after;  ///< of the source, once it had given this batch
+    StreamState after;  ///< of the source, after this batch
   };
 
   void start() {
@@ -104,17 +105,17 @@ class PrefetchedStream : public BatchStream {
     }
   }
 
-  std::unique_ptr<BatchStream> source_;  ///< the reader's while it runs
+  std::unique_ptr<BatchStream> source_;  ///< used by the reader thread while it runs
   const std::size_t depth_;
   const std::int64_t samples_;
   const std::string described_;
   const std::uint64_t fingerprint_, checksum_;
-  StreamState handed_out_;  ///< the training thread's
-  std::mutex mutex_;        ///< of what follows
+  StreamState handed_out_;  ///< of the training thread
+  std::mutex mutex_;        ///< guards the following members
   std::condition_variable changed_;
   std::deque<Ready> ready_;       ///< in order, at most depth_
-  std::vector<HostBatch> spare_;  ///< memory of batches that were used
-  std::exception_ptr error_;      ///< of the batch after the last one that is ready
+  std::vector<HostBatch> spare_;  ///< memory of used batches
+  std::exception_ptr error_;      ///< of the batch after the last ready one
   bool stopping_ = false;
   std::thread reader_;
 };

@@ -17,13 +17,13 @@ namespace fs = std::filesystem;
 constexpr std::uint32_t kLlmcMagic = 20240520;
 constexpr std::size_t kLlmcHeaderBytes = 1024;
 
-/// Text holds no zero byte; a few kilobytes tell it from pictures, archives and programs.
+/// Text contains no zero byte; a few kilobytes distinguish it from images, archives and programs.
 bool is_text(std::span<const std::byte> bytes) {
   const auto head = bytes.first(std::min<std::size_t>(bytes.size(), 16384));
   return !head.empty() && std::find(head.begin(), head.end(), std::byte{0}) == head.end();
 }
 
-/// What a folder holds besides its text: hidden entries, and build trees, which differ between machines.
+/// Entries of a folder to skip: hidden ones, and build trees, which differ between machines.
 bool is_skipped(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   if (name.empty() || name.front() == '.') return true;
@@ -172,7 +172,7 @@ std::string TokenFiles::describe() const {
 std::uint64_t TokenFiles::fingerprint() const {
   std::uint64_t hash = base::hash64(token_bytes_);
   for (const Piece& piece : pieces_) {
-    // Names below the folder, so that a copy at another place is the same data.
+    // File names without their folders, so that a copy in another place is the same data.
     for (const char c : fs::path(piece.path).filename().string())
       hash = base::hash64(hash ^ static_cast<unsigned char>(c));
     hash = base::hash64(hash ^ static_cast<std::uint64_t>(piece.tokens));

@@ -18,10 +18,10 @@ class TokenFiles {
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   /// Tokens [first, first + count) to `out`; the caller stays within size().
   void read(std::int64_t first, std::int64_t count, std::int32_t* out) const;
-  /// Bytes of text, not 16-bit ids.
+  /// Whether tokens are bytes of text, not 16-bit ids.
   [[nodiscard]] bool holds_bytes() const noexcept { return token_bytes_ == 1; }
-  /// Behind every `separator` (those right behind one another end the same document) and at the end of every
-  /// file, in order.
+  /// Token offsets of document ends, ascending: after every `separator` (adjacent ones end the same document)
+  /// and at the end of every file.
   [[nodiscard]] std::vector<std::int64_t> document_ends(std::span<const std::int32_t> separator) const;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] std::uint64_t fingerprint() const;

@@ -9,14 +9,14 @@
 
 namespace shardscope::data {
 
-/// Inputs [first, first + length) of `tokens`, their targets one further. The caller stays within
-/// tokens.size(), the last target included; length > 0.
+/// Inputs [first, first + length) of `tokens`, with targets shifted by one. The caller ensures that the last
+/// target is within tokens.size(); length > 0.
 inline void read_row(const TokenFiles& tokens, std::int64_t first, std::int64_t length, std::int64_t row,
                      HostBatch& batch) {
   const std::int64_t count = std::min(length, batch.T);
   std::int32_t* const inputs = batch.tokens.data() + row * batch.T;
   std::int32_t* const targets = batch.targets.data() + row * batch.T;
-  // One read of the inputs: the targets are the same but for one.
+  // Reads the inputs once: all targets but the last are among them.
   tokens.read(first, count, inputs);
   std::copy_n(inputs + 1, count - 1, targets);
   tokens.read(first + count, 1, targets + count - 1);

@@ -22,7 +22,7 @@ class Vectors final : public Dataset {
                       " has " + std::to_string(y_.rows()));
     }
     if (x_.rows() == 0) throw DataError("data: " + x_path + " has no rows");
-    // The ranks divide the rows, so that before the first step each value has been looked at.
+    // The ranks divide the rows, so that each value is checked before the first step.
     const auto first = [&](std::uint32_t rank) {
       const auto ranks = static_cast<std::int64_t>(options.world);
       return x_.rows() / ranks * rank + std::min<std::int64_t>(x_.rows() % ranks, rank);

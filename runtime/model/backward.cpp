@@ -1,5 +1,5 @@
-// The backward pass, over the frames of the forward in reverse. Each frame dies with its visit, so memory
-// falls as backward proceeds.
+// The backward pass, over the frames of the forward in reverse. Each frame is freed after its visit, so
+// memory falls as backward proceeds.
 //
 // [Note: order of hooks and gradients]
 // As in PyTorch's autograd under DeepSpeed: pre_backward of a module, its gradients (each as soon as the
@@ -46,9 +46,9 @@ Value Executor::State::visit_backward(Frame& frame, Value dy, const BackwardArou
   return dx;
 }
 
-/// Runs the forward of a checkpointed block again, this time keeping what backward needs. What comes out of
-/// it nobody reads: PyTorch's checkpointing without reentrance stops when all that is kept is there, the
-/// reentrant one does not. Here only the product of a linear layer at the block's end can be left out.
+/// Runs the forward of a checkpointed block again, this time keeping the data for backward. Its result is not
+/// read: PyTorch's non-reentrant checkpointing stops when all data for backward is there, the reentrant one
+/// does not. Here only the product of a linear layer at the block's end can be omitted.
 void Executor::State::recompute(Frame& frame) {
   const Node& node = *frame.node;
   mode = Mode::recompute;
@@ -90,7 +90,7 @@ Value Executor::State::compute_backward(Frame& frame, Value dy, const BackwardAr
         frame.children.pop_back();
       }
       return {};
-    // These have no frame of their own: what they run is recorded with the node around them.
+    // These have no frame: their children's frames belong to the enclosing node.
     case NodeKind::list:
     case NodeKind::conditional:
     case NodeKind::reuse:
@@ -101,7 +101,7 @@ Value Executor::State::compute_backward(Frame& frame, Value dy, const BackwardAr
 
 Value Executor::State::children_backward(Frame& frame, Value dy, Value* onto) {
   while (!frame.children.empty()) {
-    if (!frame.children.back()->output_grad) {  // nothing before this point learns
+    if (!frame.children.back()->output_grad) {  // nothing before this point is trained
       frame.children.clear();
       return {};
     }
@@ -114,7 +114,7 @@ Value Executor::State::children_backward(Frame& frame, Value dy, Value* onto) {
   return dy;
 }
 
-/// Without data for a parameter that is none or frozen.
+/// No target for a missing or frozen parameter.
 Executor::State::Targets Executor::State::grad_targets(const Node& node, ParamId first, ParamId second) {
   const GradTarget a = trains(first) ? hooks.grad(first) : GradTarget();
   const GradTarget b = trains(second) ? hooks.grad(second) : GradTarget();
@@ -122,7 +122,7 @@ Executor::State::Targets Executor::State::grad_targets(const Node& node, ParamId
   if (!trains(first)) return {{}, b.data, b.accumulate ? Write::add : Write::set};
   Targets targets{a.data, b.data, a.accumulate ? Write::add : Write::set};
   if (a.accumulate == b.accumulate) return targets;
-  // One kernel writes both and knows one mode only: clear the one that would be set, then add to both.
+  // One kernel writes both in a single mode: clear the one that would be set, then add to both.
   const ParamId cleared = a.accumulate ? second : first;
   const Ptr data = a.accumulate ? b.data : a.data;
   const auto bytes =
@@ -139,8 +139,8 @@ void Executor::State::contributed(ParamId param) {
 
 Value Executor::State::linear_backward(Frame& frame, Value dy, Frame* before) {
   const Node& node = *frame.node;
-  // The weight's gradient first: it may then travel while the input's is computed, and the input is freed
-  // before its gradient is allocated.
+  // The weight's gradient first: its reduction may then overlap the computation of the input's, and the input
+  // is freed before its gradient is allocated.
   if (learns(node)) {
     const Targets grads = grad_targets(node, node.weight, node.bias);
     launch(Kernel::linear_backward_weight, node,
@@ -195,7 +195,7 @@ Value Executor::State::layer_norm_backward(Frame& frame, Value dy, Value* onto) 
 
 Value Executor::State::activation_backward(Frame& frame, Value dy) {
   const Node& node = *frame.node;
-  if (frame.gelu == Frame::Gelu::done) {  // by the linear layer behind
+  if (frame.gelu == Frame::Gelu::done) {  // applied by the linear layer after it
     frame.x.reset();
     return dy;
   }

@@ -118,7 +118,7 @@ Executor::Executor(const plan::ModelPlan& model, device::Device& device, kernels
                    GradOrder linear_grads)
     : state_(std::make_unique<State>(model, device, type, hooks, linear_grads)) {}
 
-// The stream may still run work that reads the activations; they go back to the stream's own cache.
+// The stream may still run work that reads the activations, so wait before they are freed.
 Executor::~Executor() {
   try {
     state_->stream.synchronize();

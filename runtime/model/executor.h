@@ -1,5 +1,5 @@
-// Runs a model tree forward and backward on a device, calling the hooks at each module boundary. It
-// knows nothing of ZeRO: parameters and gradients are where the hooks say they are.
+// Runs a model tree forward and backward on a device, calling the hooks at each module boundary. Independent
+// of ZeRO: the hooks return the addresses of parameters and gradients.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace shardscope::model {
 
-/// Where a gradient goes and whether it joins what is there.
+/// Destination of a gradient and whether to add to it.
 struct GradTarget {
   kernels::Ptr data;
   bool accumulate = false;
 };
 
-/// What the engine does at the boundaries. Called on the host thread, in the program order that is the
-/// same on every rank. Work queued on the compute stream after pre_* runs after what the hook waited for.
+/// The engine's actions at module boundaries. Called on the host thread, in the program order that is the
+/// same on every rank. Work queued on the compute stream after pre_* runs after the waits queued by the hook.
 class Hooks {
  public:
   virtual ~Hooks() = default;
@@ -40,7 +40,7 @@ class Hooks {
 
   /// Address of the whole parameter; valid from the pre_* hook of its module to its post_* hook.
   [[nodiscard]] virtual kernels::ConstPtr param(plan::ParamId param) = 0;
-  /// Asked once per use in backward, before the kernel that writes it is queued.
+  /// Called once per use in backward, before the kernel that writes it is queued.
   [[nodiscard]] virtual GradTarget grad(plan::ParamId param) = 0;
   /// The last kernel that contributes to this gradient in this backward is queued. Order of calls for one
   /// module: autograd's (GradOrder in Linear, weight before bias in LayerNorm). A tied parameter is ready
@@ -48,8 +48,8 @@ class Hooks {
   virtual void grad_ready(plan::ParamId param) = 0;
 };
 
-/// Which gradient of a linear layer is ready first: the bias in PyTorch's own linear, the weight in the
-/// memory-efficient one that DeepSpeed puts in its place in stage 3 (deepspeed/runtime/zero/linear.py).
+/// Which gradient of a linear layer is ready first: the bias in PyTorch's own linear, the weight in
+/// DeepSpeed's memory-efficient replacement in stage 3 (deepspeed/runtime/zero/linear.py).
 enum class GradOrder : std::uint8_t { bias_first, weight_first };
 
 /// One micro-batch of one rank, already on the device.
@@ -67,19 +67,19 @@ struct Batch {
 
 class Executor {
  public:
-  /// `type`: storage of activations (and of the parameters the hooks give).
+  /// `type`: storage type of activations and of the hooks' parameters.
   Executor(const plan::ModelPlan& model, device::Device& device, kernels::DType type, Hooks& hooks,
            GradOrder linear_grads = GradOrder::bias_first);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Queues forward, loss and the gradient of the logits. `loss_scale` multiplies the gradient (loss
-  /// scale / accumulation steps). The loss (mean over the positions that have one,
-  /// unscaled, fp32) lands in `loss` (device memory).
+  /// Queues forward, loss and the gradient of the logits. `loss_scale` multiplies the gradient (loss scale /
+  /// accumulation steps). The loss (mean over the positions that have one, unscaled, fp32) is written to
+  /// `loss` (device memory).
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
-  /// Queues the backward of the last forward. Throws std::logic_error where there was none in training mode:
-  /// evaluate() and logits() keep nothing that a backward could use.
+  /// Queues the backward of the last forward. Throws std::logic_error if that was not in training mode:
+  /// evaluate() and logits() keep nothing for a backward.
   void backward();
   /// Queues forward and loss as forward() does, without anything for a backward: activations are freed as
   /// soon as the next module has read them. `iteration` decides what conditional modules skip; modules emit
@@ -87,10 +87,9 @@ class Executor {
   void evaluate(const Batch& batch, std::int64_t iteration, float* loss);
   /// Forward only, logits kept, for tests: copies logits [B*T,V] fp32 to `logits`.
   void logits(const Batch& batch, std::span<float> logits);
-  /// Forwards of these micro-steps skip a module, or run two in the other order; their backward follows. For
-  /// runs that rehearse a hang: the other ranks do not.
+  /// Fault injection: forwards of these micro-steps skip a module or swap two, and so do their backwards.
   void inject_fault(const plan::ExecutorFault& fault);
-  /// Gives kernel spans their names (Publisher::name_id); without it there are no kernel spans.
+  /// Sets the source of name ids for kernel spans (Publisher::name_id); without it there are no kernel spans.
   void name_kernels(const std::function<std::uint32_t(const std::string&)>& id_of);
 
  private:

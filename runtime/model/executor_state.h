@@ -1,4 +1,4 @@
-// The executor's inside: one class, whose forward, backward and plumbing are files of their own.
+// The executor's state: one class, with forward, backward and infrastructure in separate files.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@
 namespace shardscope::model {
 
 // [Note: within the kernels around]
-// What reads or writes every element of an activation once more, costs the memory's time: a residual sum
-// and a GELU are done by the product or layer norm beside them where these can. They keep their place in
-// the order of modules and hooks; only their kernels are gone, and on the timeline the time is where it is
-// spent. Values are the same to the bit in fp32; 16-bit sums are rounded once less.
+// Each additional pass over an activation costs memory bandwidth: a residual sum and a GELU are fused into
+// the adjacent matrix product or layer norm where possible. They keep their position in the order of modules
+// and hooks; they only have no kernel, and the timeline shows the time in the fused one. Values are bitwise
+// equal in fp32; 16-bit sums are rounded once less.
 
-/// What a node does for its neighbours in forward.
+/// Work fused into a node's kernel for adjacent nodes, in forward.
 struct ForwardAround {
   Value onto;                  ///< a linear layer adds its result to this
   const Node* gelu = nullptr;  ///< the next node: a linear layer computes its result too
   Value activated;             ///< that result, for the next node to take
-  bool unread = false;         ///< nobody reads the result: the last product of a recomputation is left out
+  bool unread = false;         ///< the result is not read: the last product of a recomputation is omitted
 };
-/// And in backward.
+/// The same in backward.
 struct BackwardAround {
   Value* onto =
       nullptr;  ///< a layer norm adds its gradient to this if it is the last reader, and owns it then
@@ -39,8 +39,8 @@ struct Executor::State {
         GradOrder linear_grads);
 
   // ---- forward.cpp ------------------------------------------------------------------------------
-  /// Runs a node; with `tape` its frame is appended to tape->children. `around` is what its
-  /// kernel takes over from the nodes around it.
+  /// Runs a node; with `tape` its frame is appended to tape->children. `around`: work fused into its kernel
+  /// for adjacent nodes.
   Value visit(const Node& node, Value x, Frame* tape, ForwardAround* around = nullptr);
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
   void evaluate(const Batch& batch, std::int64_t iteration, float* loss);
@@ -56,7 +56,7 @@ struct Executor::State {
   [[nodiscard]] Value allocate(const Node& node, std::int64_t width, bool needs_grad);
   [[nodiscard]] device::Buffer allocate_bytes(const Node& node, std::size_t bytes,
                                               instrumentation::MemoryCategory category);
-  /// A copy if anybody else reads it.
+  /// Returns `value`, or a copy if it is shared.
   [[nodiscard]] Value make_writable(const Node& node, Value value);
   void emit_module(instrumentation::EventKind kind, const Node& node, instrumentation::Pass pass);
   [[nodiscard]] instrumentation::Pass forward_pass() const noexcept;
@@ -86,7 +86,7 @@ struct Executor::State {
   static constexpr std::size_t kKernelCount = static_cast<std::size_t>(Kernel::fill_zero) + 1;
   [[nodiscard]] static const char* name_of(Kernel kernel) noexcept;
 
-  /// Queues `work` on the compute stream, as a span of its own at the detail level `kernels`.
+  /// Queues `work` on the compute stream, with a span at the detail level `kernels`.
   template <typename Work>
   void launch(Kernel kernel, const Node& node, Work&& work) {
     const bool span = !kernel_names.empty() && instrumentation::enabled(instrumentation::Detail::kernels);
@@ -103,7 +103,7 @@ struct Executor::State {
   Hooks& hooks;
   const GradOrder linear_grads;
   Program program;
-  kernels::Exec exec;  ///< as the compute stream gives it; only its size questions are asked on the host
+  kernels::Exec exec;  ///< from the compute stream; on the host only its size queries are used
   std::vector<std::uint32_t> kernel_names;  ///< by Kernel; empty: no kernel spans
 
   // The micro-batch in progress.
@@ -111,7 +111,7 @@ struct Executor::State {
   std::int64_t N = 0;  ///< rows: B*T
   std::int64_t iteration = 0;
   enum class Mode : std::uint8_t { train, recompute, evaluate } mode = Mode::train;
-  std::optional<plan::ExecutorFault> fault;  ///< of a rank that does otherwise on purpose
+  std::optional<plan::ExecutorFault> fault;  ///< injected fault of this rank
   Frame tape;                                ///< its one child is the root's frame
   Value output_grad;                         ///< gradient of the logits or predictions
   std::vector<std::uint32_t> uses;  ///< by ParamId: gradient contributions still to come in this backward
@@ -138,7 +138,7 @@ struct Executor::State {
   [[nodiscard]] bool trains(plan::ParamId param) const {
     return param != plan::kNone<plan::ParamId> && plan.params[plan::raw(param)].trainable;
   }
-  /// Whether a parameter of this node is trained; a frozen one adds nothing to backward but its use there.
+  /// Whether a parameter of this node is trained; a frozen one is only read in backward.
   [[nodiscard]] bool learns(const Node& node) const { return trains(node.weight) || trains(node.bias); }
   [[nodiscard]] const std::int32_t* lookup(const Node& node) const;
   void start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode);

@@ -1,5 +1,4 @@
-// The forward pass: one visit per node, hooks at module boundaries, a frame per visit where a backward
-// follows.
+// The forward pass: one visit per node, hooks at module boundaries, a frame per visit if a backward follows.
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
@@ -31,8 +30,8 @@ bool ends_in_linear(const Node& node) {
   return !node.children.empty() && ends_in_linear(node.children.back());
 }
 
-/// Whether a linear layer computes the GELU behind it too, of a forward that is followed by a backward. A
-/// checkpointed one needs its own input.
+/// Whether a linear layer also computes the GELU after it, in a forward that is followed by a backward. A
+/// checkpointed node needs its own input.
 bool gelu_within_linear(const Node& linear, const Node& next, const Frame* tape) {
   return is_linear(linear) && next.kind == NodeKind::gelu && tape != nullptr && !linear.checkpoint &&
          !next.checkpoint;
@@ -40,12 +39,12 @@ bool gelu_within_linear(const Node& linear, const Node& next, const Frame* tape)
 
 }  // namespace
 
-/// A recomputation repeats what its forward did.
+/// Whether the injected fault applies to this node. A recomputation repeats its forward.
 bool Executor::State::detours(const Node& node) const {
   return fault && mode != Mode::evaluate && node.module == fault->module && fault->in(iteration);
 }
 
-/// What runs at this place among a node's children.
+/// The child that runs at position `place`.
 const Node& Executor::State::child_at(const Node& node, std::size_t place) const {
   const std::vector<Node>& children = node.children;
   const auto swapped = [&](const Node& child) { return fault && fault->swaps && detours(child); };
@@ -92,7 +91,7 @@ Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, F
   return y;
 }
 
-/// Where nothing learns, backward does not come: what was kept for it is freed.
+/// If nothing in the frame is trained there is no backward: frees the data kept for it.
 void Executor::State::settle(Frame& frame, bool output_grad) {
   frame.output_grad = output_grad;
   if (output_grad) return;
@@ -103,7 +102,7 @@ void Executor::State::settle(Frame& frame, bool output_grad) {
   frame.children.clear();
 }
 
-/// A linear layer at the end adds `onto`; see residual. `unread`: of what comes out.
+/// A linear layer at the end adds `onto`; see residual. `unread`: the result is not read.
 Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto,
                                     bool unread) {
   ForwardAround around;
@@ -220,8 +219,7 @@ Value Executor::State::activation(const Node& node, Value x, Frame* frame, Forwa
     frame->gelu = Frame::Gelu::kept;
     return std::exchange(around->activated, Value());
   }
-  // Element-wise kernels may write where they read, so nothing is allocated when the input is not needed
-  // again.
+  // Element-wise kernels may write where they read, so nothing is allocated if the input is not needed again.
   const bool in_place = frame == nullptr && x.sole_owner();
   Value y = in_place ? x : allocate(node, x.width(), x.needs_grad());
   const std::int64_t n = N * x.width();
@@ -273,7 +271,7 @@ Value Executor::State::attention(const Node& node, Value x, Frame* frame) {
   return y;
 }
 
-/// Into a new value, or onto the sum so far.
+/// Writes a new value, or adds to `onto`.
 Value Executor::State::embedding(const Node& node, Value onto, Frame* frame) {
   count_use(node.weight);
   const auto write = onto ? kernels::Write::add : kernels::Write::set;
@@ -324,7 +322,7 @@ void Executor::State::start_batch(const Batch& next, std::int64_t next_iteration
 Value Executor::State::network_input() {
   if (plan.spec.input == plan::InputKind::tokens) return {};
   const std::int64_t width = plan.spec.input_width;
-  // The const is given back where it counts: no kernel writes an input.
+  // The const_cast is safe: no kernel writes an input.
   const Ptr raw{const_cast<float*>(batch.inputs), kernels::DType::f32};
   if (type == kernels::DType::f32) return {raw, width, false};
   Value x = allocate(program.root(), width, false);
@@ -362,7 +360,7 @@ void Executor::State::evaluate(const Batch& next, std::int64_t next_iteration, f
   run_root(nullptr, 0.0F, loss);
 }
 
-/// The root is visited by hand: the loss belongs to its forward. Without a frame no backward follows.
+/// The root is handled separately: the loss belongs to its forward. Without a frame no backward follows.
 void Executor::State::run_root(Frame* frame, float loss_scale, float* loss) {
   const Node& root = program.root();
   if (root.hooks) hooks.pre_forward(root.module);

@@ -1,5 +1,5 @@
-// Initial weights, element by element: a pure function of (seed, parameter, element), so that a rank can
-// fill its own shard and a model larger than one rank's memory never exists whole anywhere.
+// Initial weights, element by element: a pure function of (seed, parameter, element), so that a rank can fill
+// its own shard and a model larger than one rank's memory is never whole in one place.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Philox 4x32-10, a counter-based random generator (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As
-// Easy as 1, 2, 3", SC11): number i of a stream costs the same whatever i is, and needs no state.
+// Easy as 1, 2, 3", SC11): stateless, with a cost independent of the index in the stream.
 #pragma once
 
 #include <array>

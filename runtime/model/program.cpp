@@ -21,7 +21,7 @@ class Builder {
     for (const plan::ParamPlan& param : model.params) params_.emplace(param.name, param.id);
   }
 
-  /// Modules are met in the order of the plan's numbering (pre-order), so a counter identifies them.
+  /// Modules are visited in the order of the plan's numbering (pre-order), so a counter identifies them.
   Node build(const NodeSpec& spec, ModuleId enclosing, bool checkpoint) {
     Node node;
     node.kind = spec.kind;
@@ -105,7 +105,7 @@ class Builder {
 Program::Program(const plan::ModelPlan& model) {
   Builder builder(model);
   root_ = builder.build(model.spec.root, ModuleId{0}, false);
-  root_.checkpoint = false;  // the loss belongs to the root's forward and is not computed twice
+  root_.checkpoint = false;  // the loss belongs to the root's forward and must not be recomputed
   builder.collect(root_);
   builder.resolve(root_);
 }

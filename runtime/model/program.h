@@ -1,5 +1,5 @@
-// The model tree as the executor walks it: every node knows its module, its parameters and what a
-// functional node refers to, so that nothing is looked up by name while training.
+// The model tree of the executor: every node has its module, its parameters and its references resolved, so
+// that nothing is looked up by name while training.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Node {
   const Node* target = nullptr;  ///< reuse
   std::vector<Node> children;
 
-  /// Runs as a module with a span of its own (a list only holds others).
+  /// Runs as a module with its own span (a list only contains others).
   [[nodiscard]] bool is_module() const noexcept {
     return module != plan::kNone<plan::ModuleId> && kind != plan::NodeKind::list;
   }

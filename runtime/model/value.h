@@ -1,4 +1,4 @@
-// What flows between nodes, and what a visit keeps for backward.
+// Values passed between nodes, and the data that a visit keeps for backward.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace shardscope::model {
 class Value {
  public:
   Value() = default;
-  /// Memory that someone else keeps alive.
+  /// Memory owned by someone else, who must keep it alive.
   Value(kernels::Ptr data, std::int64_t width, bool needs_grad)
       : data_(data), width_(width), needs_grad_(needs_grad) {}
   Value(device::Buffer buffer, kernels::DType type, std::int64_t width, bool needs_grad)
@@ -30,10 +30,10 @@ class Value {
   [[nodiscard]] kernels::Ptr ptr() const noexcept { return data_; }
   [[nodiscard]] std::int64_t width() const noexcept { return width_; }
   [[nodiscard]] bool needs_grad() const noexcept { return needs_grad_; }
-  /// Backward has to come back through it.
+  /// Marks the value as needing a gradient.
   void need_grad() noexcept { needs_grad_ = true; }
   [[nodiscard]] explicit operator bool() const noexcept { return data_.data != nullptr; }
-  /// The last reader: it may overwrite the memory.
+  /// Whether this is the last reader, which may overwrite the memory.
   [[nodiscard]] bool sole_owner() const noexcept { return buffer_ != nullptr && buffer_.use_count() == 1; }
   void reset() { *this = Value(); }
 
@@ -48,14 +48,15 @@ class Value {
 /// two frames; a skipped conditional has none.
 struct Frame {
   const Node* node = nullptr;
-  bool input_grad = false;    ///< backward must give the gradient of the input
+  bool input_grad = false;    ///< backward must compute the gradient of the input
   bool output_grad = false;   ///< anything in here learns
   bool checkpointed = false;  ///< only x is kept; the rest comes from a recomputation
-  /// What x of a GELU is: its input, or what the linear layer before kept of it; done: its gradient is taken.
+  /// Content of a GELU's x: its input, or the data kept by the linear layer before it; done: its gradient is
+  /// already applied.
   enum class Gelu : std::uint8_t { input, kept, done };
   Gelu gelu = Gelu::input;
   Value x;                                       ///< input
-  Value y;                                       ///< output, where backward reads it (attention)
+  Value y;                                       ///< output, if backward reads it (attention)
   device::Buffer stats;                          ///< mean and rstd, or log-sum-exp; fp32
   std::vector<std::unique_ptr<Frame>> children;  ///< in order of the visits
 };

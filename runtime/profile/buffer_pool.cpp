@@ -24,7 +24,7 @@ std::uint8_t* BufferPool::take(std::int64_t now_ns) noexcept {
   }
   if (all_.size() < most_) {
     try {
-      // Room in every list now, so that filled() and give() never allocate.
+      // Reserves space in every list, so that filled() and give() never allocate.
       all_.reserve(all_.size() + 1);
       free_.reserve(all_.size() + 1);
       filled_.reserve(all_.size() + 1);

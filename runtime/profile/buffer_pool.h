@@ -1,5 +1,5 @@
-// Buffers for records: a bounded number, taken by the driver's threads, filled, read by one thread and given
-// back. Every call is short and may come from any thread.
+// A bounded pool of record buffers: the driver's threads take and fill them, one thread reads and returns
+// them. All calls are short and thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shardscope::profile {
 
 class BufferPool {
  public:
-  /// `most` buffers of `bytes` each at most; memory is taken when it is first needed.
+  /// At most `most` buffers of `bytes` each, allocated when first needed.
   BufferPool(std::size_t bytes, std::size_t most) : bytes_(bytes), most_(most) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -21,17 +21,18 @@ class BufferPool {
     std::uint8_t* data = nullptr;
     std::size_t bytes = 0;  ///< of records
   };
-  /// Zeroed, aligned to 8 bytes; null when all are in use, which is counted. `now_ns`: on any one clock.
+  /// A zeroed buffer, aligned to 8 bytes; null if all are in use, which is counted. `now_ns`: always on the
+  /// same clock.
   [[nodiscard]] std::uint8_t* take(std::int64_t now_ns) noexcept;
-  /// One that take() gave, with records.
+  /// Passes back a buffer of take() with `bytes` of records.
   void filled(std::uint8_t* data, std::size_t bytes) noexcept;
-  /// What was filled since the last call, in that order. Each goes back with give().
+  /// Returns the buffers filled since the last call, in that order. Return each with give().
   [[nodiscard]] std::vector<Filled> collect();
-  /// Cleared whole: nothing says that the driver wrote no further than the records that it reports.
+  /// Returns a buffer to the pool. Clears all of it: the driver may have written beyond the records it
+  /// reports.
   void give(std::uint8_t* data) noexcept;
 
-  /// When the longest held of the buffers taken after `since_ns` and not filled yet was taken; INT64_MAX:
-  /// none.
+  /// The time of the earliest take() after `since_ns` whose buffer is not filled yet; INT64_MAX: none.
   [[nodiscard]] std::int64_t held_since(std::int64_t since_ns) const noexcept;
 
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_; }

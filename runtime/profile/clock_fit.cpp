@@ -60,7 +60,7 @@ void ClockFit::fit() noexcept {
   residual_ns_ = 0;
   for (const Point& point : pairs_) {
     narrowest = std::min(narrowest, point.bracket_ns);
-    // What a wide bracket hides is no error of the line.
+    // An offset within a wide bracket is no error of the line.
     const std::int64_t off = std::llabs(to_host(point.other_ns) - point.host_ns);
     residual_ns_ = std::max(residual_ns_, off - point.bracket_ns / 2);
   }

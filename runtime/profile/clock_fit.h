@@ -1,4 +1,5 @@
-// A line from another clock of this machine (CUPTI's) to the host's monotonic clock, through pairs of both.
+// A linear fit from another clock of this machine (CUPTI's) to the host's monotonic clock, from pairs of
+// readings.
 #pragma once
 
 #include <cstdint>
@@ -6,26 +7,25 @@
 
 namespace shardscope::profile {
 
-/// Both clocks at once, as nearly as that can be read: the host's before and after the other's.
+/// A reading of both clocks: the host's before and after the other's.
 struct ClockPair {
   std::int64_t other_ns = 0;
   std::int64_t host_before_ns = 0, host_after_ns = 0;
 };
 
-/// Least squares through the latest pairs. A pair that took long to read says less than its bracket hides, so
-/// pairs weigh 1 / bracket^2. Where the other clock was set (CUPTI's is the wall clock), the line starts anew
-/// from there.
+/// Least squares through the latest pairs. A pair with a wide bracket is less accurate, so weights are 1 /
+/// bracket^2. After the other clock was set (CUPTI's is the wall clock), the fit starts again.
 class ClockFit {
  public:
   static constexpr std::size_t kPairs = 64;  ///< kept
-  /// Pairs must come in order of time. One that was read backwards is left out.
+  /// Pairs must be in order of time. A pair with a negative bracket is ignored.
   void add(const ClockPair& pair);
-  /// Without a pair there is no line.
+  /// False until the first pair.
   [[nodiscard]] bool ready() const noexcept { return !pairs_.empty(); }
-  /// The host's time when the other clock showed `other_ns`.
+  /// Converts `other_ns` to the host's clock.
   [[nodiscard]] std::int64_t to_host(std::int64_t other_ns) const noexcept;
-  /// The largest distance of a pair from the line, and half the narrowest bracket: what a converted time may
-  /// be wrong by.
+  /// Error bound of a converted time: the largest distance of a pair from the line plus half the narrowest
+  /// bracket.
   [[nodiscard]] std::int64_t residual_ns() const noexcept { return residual_ns_; }
   /// How much faster the host's clock is, parts per billion.
   [[nodiscard]] std::int64_t drift_ppb() const noexcept;

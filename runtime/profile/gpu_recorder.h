@@ -1,5 +1,5 @@
-// Kernel-level truth: what the driver's profiler (CUPTI) knows of a CUDA device, as events, while the detail
-// level is `kernels`.
+// Records the work of a CUDA device through the driver's profiler (CUPTI), as events, while the detail level
+// is `kernels`.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace shardscope::profile {
 
-/// Records from its making to its destruction whenever the level is on; a thread of its own asks for the
-/// records, makes events of them and looks at the level, so that it can be switched while a run goes on.
-/// Where CUPTI is not there, or another profiler holds it, it says so once as a warning and training goes on.
+/// Records during its lifetime whenever the level is on; its thread fetches the records, converts them to
+/// events and checks the level, so that it can be switched during a run. If CUPTI is missing, or used by
+/// another profiler, it emits one warning and training continues.
 class GpuRecorder {
  public:
   virtual ~GpuRecorder() = default;
   enum class State : std::uint8_t { off, recording, refused };
   [[nodiscard]] virtual State state() const noexcept = 0;
-  /// Why it was refused; empty otherwise.
+  /// Why recording was refused; empty otherwise.
   [[nodiscard]] virtual std::string reason() const = 0;
-  /// Asks for the records now, and waits until their events are emitted; switches as the level says. For
-  /// tests, the beginning and the end of a run: never called while training.
+  /// Fetches the records now, and waits until their events are emitted; starts or stops recording by the
+  /// level. For tests, the beginning and the end of a run: never called while training.
   virtual void flush() = 0;
 };
 

@@ -1,6 +1,6 @@
-// What a profiler of the GPU recorded, in plain form: every time is nanoseconds of this host's monotonic
-// clock already, every name an id of Publisher::name_id. The adapter that fills it from CUPTI's records is
-// cuda/cupti_records.cpp; everything after it knows no driver.
+// Records of a GPU profiler in plain form: times are nanoseconds of this host's monotonic clock, names are
+// ids of Publisher::name_id. cuda/cupti_records.cpp fills them from CUPTI's records; all later code is
+// independent of the driver.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct WorkRecord {
   std::uint32_t correlation = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
   std::int64_t amount = 0;                              ///< bytes; threads of a kernel
-  std::optional<instrumentation::StreamId> usual_lane;  ///< of such work, where its stream is not known
+  std::optional<instrumentation::StreamId> usual_lane;  ///< of this kind of work, if its stream is unknown
 };
 
 /// A call in which the host waited.
@@ -42,7 +42,7 @@ struct SyncRecord {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
-/// Memory taken from or given back to the driver.
+/// Memory allocated from or returned to the driver.
 struct MemoryRecord {
   instrumentation::MemoryPool pool{};
   bool freed = false;
@@ -51,7 +51,7 @@ struct MemoryRecord {
   std::int64_t at_ns = 0;
 };
 
-/// What one flush brought.
+/// The records of one flush.
 struct RecordBatch {
   std::vector<LaunchRecord> launches;
   std::vector<OwnerRecord> owners;
@@ -59,7 +59,7 @@ struct RecordBatch {
   std::vector<SyncRecord> syncs;
   std::vector<MemoryRecord> memory;
   std::uint64_t dropped = 0;  ///< records that CUPTI had no room for
-  /// When the first of the buffers was taken that are still being filled: what they hold was queued later.
+  /// When the earliest buffer still being filled was taken: work in it was queued later.
   std::int64_t held_since_ns = INT64_MAX;
   [[nodiscard]] std::size_t records() const noexcept {
     return launches.size() + owners.size() + work.size() + syncs.size() + memory.size();

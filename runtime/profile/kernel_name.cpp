@@ -41,7 +41,7 @@ std::string kernel_name(std::string_view symbol) {
   std::string plain = demangled(symbol);
   std::string_view name(plain);
   name = name.substr(0, arguments_of(name));
-  // The last "::" or blank outside of brackets ends what a reader does not need.
+  // Removes everything up to the last "::" or blank outside of brackets.
   int depth = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {

@@ -8,9 +8,9 @@
 
 namespace shardscope::profile {
 
-/// The lane of the GPU for a kernel of NCCL on a stream whose lane is not known: all-gathers and broadcasts
-/// go to gpu_gather, what reduces to gpu_reduce. A stream of PyTorch's runs both. Nothing for every other
-/// kernel. Names as NCCL 2.19 to 2.28 makes them: ncclDevKernel_AllGather_RING_LL,
+/// The lane of the GPU for a kernel of NCCL on a stream whose lane is not known: gpu_gather for all-gathers
+/// and broadcasts, gpu_reduce for reductions. PyTorch runs both on one stream. nullopt for every other
+/// kernel. Names as in NCCL 2.19 to 2.28: ncclDevKernel_AllGather_RING_LL,
 /// ncclSymkDevKernel_ReduceScatter_LL_...
 [[nodiscard]] std::optional<instrumentation::StreamId> lane_of_nccl_kernel(std::string_view name) noexcept;
 

@@ -13,7 +13,7 @@ using instrumentation::EventKind;
 using instrumentation::GpuOwner;
 using instrumentation::Pass;
 
-/// The owner that an event names, at the begin and at the end of its span alike; none for every other kind.
+/// The owner of a span, from its begin or end event; no owner for all other kinds.
 Owner owner_in(const Event& event) noexcept {
   switch (event.kind) {
     case EventKind::module_begin:

@@ -1,4 +1,4 @@
-// The host's time of a time in CUPTI's records.
+// Converts times of CUPTI's records to the host's clock.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace shardscope::profile {
 
 /// [Note: clocks of records]
-/// CUPTI's own clock is the wall clock, which may be set while records are on their way. It can be given
-/// another to read, ours, and its times then need no conversion. Some libraries give times of the GPU's work
-/// by the wall clock all the same: where a context was there before the tool (before 13.3.3), or for the
-/// first kernels after the clock was given again (pytorch/pytorch#190354, #192021). The two clocks are
-/// decades apart, so every time shows of which of them it is. Where CUPTI did not take our clock, all of its
-/// times are by the clock that it says it reads.
+/// CUPTI's own clock is the wall clock, which may be set during recording. A callback can replace it by ours,
+/// and its times then need no conversion. Some versions still return wall clock times for GPU work: if a
+/// context existed before the tool (before 13.3.3), or for the first kernels after the callback was
+/// registered again (pytorch/pytorch#190354, #192021). The two clocks are decades apart, so every time shows
+/// which of them it is. If CUPTI did not accept our clock, all of its times are by the clock of
+/// cuptiGetTimestamp.
 class RecordClock {
  public:
   RecordClock() = default;
@@ -24,12 +24,11 @@ class RecordClock {
   /// Without a pair there is no conversion.
   [[nodiscard]] bool ready() const noexcept { return cupti_.ready() && wall_.ready(); }
   [[nodiscard]] std::int64_t to_host(std::uint64_t record_ns) noexcept;
-  /// What a converted time may be wrong by, so far as clocks of the host can tell: ClockFit::residual_ns of
-  /// the clocks in use.
+  /// Error bound of a converted time: ClockFit::residual_ns of the clocks in use.
   [[nodiscard]] std::int64_t residual_ns() const noexcept;
   [[nodiscard]] std::int64_t drift_ppb() const noexcept { return cupti_.drift_ppb(); }
   [[nodiscard]] std::size_t pairs() const noexcept { return cupti_.pairs(); }
-  /// Times that were by the wall clock, though CUPTI was given ours.
+  /// Number of wall clock times although CUPTI was given our clock.
   [[nodiscard]] std::uint64_t by_wall_clock() const noexcept { return by_wall_clock_; }
 
  private:

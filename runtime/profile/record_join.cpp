@@ -14,7 +14,7 @@ using instrumentation::kNoDelay;
 using instrumentation::kNoId;
 using instrumentation::StreamId;
 
-/// Calls of a thread that are looked back through for one that lies inside the latest.
+/// Number of latest calls of a thread that are searched for calls nested in the latest one.
 constexpr std::size_t kCallsKept = 8;
 
 }  // namespace
@@ -37,7 +37,7 @@ void RecordJoin::add_launch(const LaunchRecord& launch) {
   calls.push_back({launch.correlation, launch.begin_ns, launch.end_ns});
   if (calls.size() > kCallsKept) calls.erase(calls.begin());
   const auto [known, added] = launches_.try_emplace(launch.correlation, entry);
-  // The runtime's call and the driver's inside it share their number: the host began with the outer one.
+  // The runtime's call and the driver's call inside it share the correlation id: the outer one began first.
   if (!added) known->second.begin_ns = std::min(known->second.begin_ns, launch.begin_ns);
 }
 
@@ -90,7 +90,7 @@ void RecordJoin::forget(std::int64_t before_ns) {
       ++launch;
     }
   }
-  // Owners come for calls that are not recorded as launches as well (an event, a wait).
+  // Owner records also exist for calls that are not recorded as launches (an event, a wait).
   if (owners_.size() > 4 * launches_.size() + 65536) owners_.clear();
 }
 
@@ -112,7 +112,7 @@ std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t
   std::sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
     return std::pair(a.record.begin_ns, a.record.end_ns) < std::pair(b.record.begin_ns, b.record.end_ns);
   });
-  // In order: what comes after work that waits for its launch waits with it.
+  // In order: work after a record that waits for its launch waits too.
   auto settled = waiting_.begin();
   for (; settled != waiting_.end(); ++settled) {
     const auto launch = launches_.find(settled->record.correlation);
@@ -140,7 +140,8 @@ std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t
   std::sort(syncs_.begin(), syncs_.end(),
             [](const SyncRecord& a, const SyncRecord& b) { return a.begin_ns < b.begin_ns; });
   for (const SyncRecord& sync : syncs_) {
-    // Two threads wait at once: the lane holds one. What overlaps by the error of the clocks came after.
+    // If two threads wait at once, the lane can show only one. An overlap within the clock error is no
+    // overlap.
     if (sync.begin_ns < sync_end_ns_ &&
         (sync_end_ns_ - sync.begin_ns > tolerance_ns || sync.end_ns < sync_end_ns_)) {
       ++no_place_;

@@ -1,4 +1,4 @@
-// Joins the records of the GPU's work with those of the calls that launched it, and makes our events of them.
+// Joins the records of the GPU's work with those of the calls that launched it, and converts them to events.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,14 @@ namespace shardscope::profile {
 using TimedEvent = std::pair<std::int64_t, instrumentation::Event>;
 
 /// [Note: what is known up to when]
-/// CUPTI gives buffers back in no order: work may come before the record of its launch, and a buffer in which
-/// something still runs does not come at all, with the launches of a thread that it holds beside their work.
-/// So work waits one flush for its launch. All of it is known up to the flush, to when the first buffer was
-/// taken that has not come back, or to the earliest launch whose work has not been seen, whichever is
-/// earliest: work begins after its launch. A launch of which nothing came for kGiveUp queued nothing that is
-/// recorded, or its record was dropped; it holds up nothing any more. The same work is launched through
-/// several calls at times, one inside the other: only the outermost can be waited for.
-/// What claims to have happened clearly before recording began or after the flush that brought it has a wrong
-/// time, and would push all that comes later off its lane: it counts as dropped.
+/// CUPTI returns buffers in no order: work may arrive before the record of its launch, and a buffer with
+/// unfinished work does not arrive at all, nor do launches in it. So work waits one flush for its launch. All
+/// work is known up to the earliest of: the flush, the time at which the first buffer not yet returned was
+/// taken, and the earliest launch whose work has not arrived, since work begins after its launch. A launch
+/// without work for kGiveUpNs queued nothing that is recorded, or its record was dropped; it no longer delays
+/// events. Some work is launched through several nested calls: only the outermost is waited for. A record
+/// with a time clearly before recording began or after its flush is wrong, and would push all later work off
+/// its lane: it counts as dropped.
 class RecordJoin {
  public:
   static constexpr std::int64_t kGiveUpNs = 3'000'000'000;
@@ -33,12 +32,12 @@ class RecordJoin {
   /// `begin_ns`: when recording began.
   RecordJoin(GpuLanes lanes, std::int64_t begin_ns);
   void add(const RecordBatch& batch);
-  /// Everything that is settled, ready to be emitted in this order. `flushed_ns`: just before the flush that
-  /// brought the latest batch. `tolerance_ns`: what the conversion of clocks may be wrong by.
+  /// All final events, in the order to emit them. `flushed_ns`: time just before the flush of the latest
+  /// batch. `tolerance_ns`: error bound of the clock conversion.
   [[nodiscard]] std::vector<TimedEvent> take(std::int64_t flushed_ns, std::int64_t tolerance_ns);
-  /// The same at the end: nothing waits any more.
+  /// The same at the end of recording: returns all remaining events.
   [[nodiscard]] std::vector<TimedEvent> take_all(std::int64_t flushed_ns, std::int64_t tolerance_ns);
-  /// Work that fitted in no lane so far.
+  /// Number of work records so far that fitted in no lane.
   [[nodiscard]] std::uint64_t not_placed() const noexcept { return not_placed_; }
   /// Launches remembered: bounded by kGiveUpNs of launching.
   [[nodiscard]] std::size_t remembered() const noexcept { return launches_.size(); }

@@ -27,7 +27,7 @@ shardscope_event to_c(const Event& e) noexcept {
           e.v1};
 }
 
-/// Of the thread that emits, before the event is kept.
+/// Called on the emitting thread, before the event is stored.
 void observe(const shardscope_event* e) {
   (void)profile::cuda::note_event(Event{0, static_cast<EventKind>(e->kind), static_cast<StreamId>(e->lane),
                                         e->code, e->a, e->b, e->c, e->v0, e->v1});
@@ -35,8 +35,7 @@ void observe(const shardscope_event* e) {
 
 /// CUPTI's number of a stream of the current device.
 std::optional<std::uint32_t> number_of(void* stream) {
-  // The default stream of a context, which CUPTI does not give the number of by its null handle (seen
-  // with 13.0).
+  // The default stream of a context, whose number CUPTI does not return for the null handle (seen with 13.0).
   constexpr std::uint32_t kDefault = 7;
   const profile::cuda::CuptiApi* const api = profile::cuda::CuptiApi::find().api;
   std::uint32_t number = 0;
@@ -66,7 +65,7 @@ profile::cuda::RecordSink sink_of(shardscope_run* run) {
               }};
 }
 
-// Never destroyed: a process that ends without stopping it has no time for its thread.
+// Never destroyed: a process may end without stopping the thread.
 std::mutex& mutex() {
   static auto* const one = new std::mutex;
   return *one;

@@ -13,7 +13,7 @@ struct ThreadSpans {
   OpenSpans open;
   KernelSpans kernels;
   PushedOwner pushed;
-  std::uint64_t period = 0;  ///< of recording, of which `pushed` is right
+  std::uint64_t period = 0;  ///< period of recording for which `pushed` is valid
 };
 thread_local ThreadSpans t_spans;
 

@@ -1,4 +1,4 @@
-// Which span owns the calls by which a thread queues work on the GPU: CUPTI records it beside each call.
+// The span that owns the calls by which a thread queues GPU work: CUPTI records it with each call.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace shardscope::profile::cuda {
 
-/// Takes in an event of the calling thread, in the order of the host, and gives CUPTI the innermost open span
-/// as the owner of what this thread queues from now on. False: the event is not wanted, because the driver's
-/// records show the same.
+/// Processes an event of the calling thread, in the order of the host, and sets the innermost open span as
+/// CUPTI's owner of work that this thread queues from now on. Returns false if the event must not be emitted,
+/// because the driver's records contain it.
 [[nodiscard]] bool note_event(const instrumentation::Event& event);
 
-/// A period of recording begins, or ends: outside of one nothing is said to CUPTI.
+/// Begin and end of a period of recording: CUPTI is not called outside of one.
 void begin_period() noexcept;
 void end_period() noexcept;
 

@@ -10,8 +10,8 @@ namespace shardscope::profile::cuda {
 namespace {
 
 constexpr std::uint32_t kMajor = 10000;  ///< CUPTI_API_VERSION is major * 10000 + minor * 100 + update
-/// 13.0 Update 1: in 13.0 switching kernels off could hang and a flush crash (its release notes). Of the
-/// version that this was built with the minor one counts too: records grow at their end from one to the next.
+/// 13.0 Update 1: in 13.0 switching kernels off could hang and a flush crash (its release notes). At least
+/// the minor version that this was built with: later versions append fields to records.
 constexpr std::uint32_t kOldest = std::max(CUPTI_API_VERSION / 100 * 100, 130001);
 
 template <typename Function>

@@ -1,4 +1,4 @@
-// CUPTI, found at run time: a machine without it, or with one of another major version, trains all the same.
+// CUPTI, loaded at run time: training works without it, or with another major version.
 #pragma once
 
 #include <cupti.h>
@@ -32,10 +32,10 @@ struct CuptiApi {
 
   struct Found {
     const CuptiApi* api = nullptr;  ///< lives as long as the process
-    std::string reason;             ///< why there is none, and what to do
+    std::string reason;             ///< why CUPTI cannot be used, and what to do
   };
-  /// Looks for the library once: SHARDSCOPE_CUPTI (a file) if set, then where the linker looks, which finds
-  /// the one that PyTorch has loaded, then beside the toolkit that this program was built with.
+  /// Looks for the library once: SHARDSCOPE_CUPTI (a file) if set, then the dynamic linker's path, which
+  /// finds the one that PyTorch has loaded, then the toolkit that this program was built with.
   [[nodiscard]] static const Found& find();
 };
 

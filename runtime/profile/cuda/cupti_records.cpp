@@ -39,7 +39,7 @@ MemoryPool pool_of(CUpti_ActivityMemoryKind kind) {
   }
 }
 
-/// What kernels, copies and memsets have alike.
+/// The common part of kernels, copies and memsets.
 template <typename Record>
 void take_work(const Record& record, GpuWork work, Names::Kernel name, std::int64_t amount,
                RecordClock& clock, RecordBatch& batch) {
@@ -72,7 +72,7 @@ void take_sync(const CUpti_ActivitySynchronization2& record, RecordClock& clock,
       sync = GpuSync::context;
       break;
     default:
-      return;  // a stream that waits for an event holds no thread of the host
+      return;  // a stream that waits for an event blocks no host thread
   }
   const bool of_stream = record.streamId != CUPTI_SYNCHRONIZATION_INVALID_VALUE;
   batch.syncs.push_back({sync, of_stream ? record.streamId : instrumentation::kNoId,

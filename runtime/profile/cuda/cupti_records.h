@@ -1,4 +1,4 @@
-// CUPTI's records as ours: reads buffers, calls nothing.
+// Converts CUPTI's records to ours; makes no CUPTI calls.
 #pragma once
 
 #include <cupti.h>
@@ -16,7 +16,7 @@
 
 namespace shardscope::profile::cuda {
 
-/// Kernel names are shortened and given an id once each, and the lane of such work where the name says it.
+/// Caches for each kernel name its short name's id and, if the name determines it, its usual lane.
 class Names {
  public:
   explicit Names(NameId name_id) : name_id_(std::move(name_id)) {}
@@ -36,8 +36,8 @@ class Names {
 /// Shorter synchronizations are no waits: CUPTI records every query of an event or a stream as one.
 inline constexpr std::uint64_t kShortestWaitNs = 5'000;
 
-/// Appends a record to the batch. Work that has no times (it had not ended when a flush was forced) counts as
-/// dropped. Kinds that were not enabled are left out.
+/// Appends a record to the batch. Work without times (unfinished at a forced flush) counts as dropped. Other
+/// kinds are ignored.
 void take_record(const CUpti_Activity& record, RecordClock& clock, Names& names, RecordBatch& batch);
 
 }  // namespace shardscope::profile::cuda

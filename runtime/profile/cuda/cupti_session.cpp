@@ -14,7 +14,7 @@ namespace {
 
 /// A clock is read a few times; the narrowest bracket is the most accurate.
 constexpr int kReadings = 5;
-/// CUPTI may give buffers back on a thread of its own, a little after the flush that requested them.
+/// CUPTI may return buffers on its own thread, shortly after the flush that requested them.
 constexpr int kWaitsForBuffers = 50;
 constexpr auto kWaitForBuffers = std::chrono::milliseconds(1);
 
@@ -41,20 +41,21 @@ void CUPTIAPI on_buffer_completed(CUcontext /*context*/, std::uint32_t /*stream*
 }
 
 void CUPTIAPI on_call(void* /*user*/, CUpti_CallbackDomain /*domain*/, CUpti_CallbackId /*id*/,
-                      const void* /*data*/) {}  // nothing is subscribed to; the place of the one tool is held
+                      const void* /*data*/) {
+}  // no callbacks are enabled; the subscription only reserves the place of the one tool
 
 /// The host's clock, for CUPTI to read.
 std::uint64_t CUPTIAPI host_clock() {
   return static_cast<std::uint64_t>(instrumentation::monotonic_now_ns());
 }
 
-/// Once in a process: given again, the first kernels of each later period keep CUPTI's own clock.
+/// Once per process: after a second registration the first kernels of each period have CUPTI's own clock.
 bool give_clock(const CuptiApi& api) {
   static const bool given = api.ActivityRegisterTimestampCallback(host_clock) == CUPTI_SUCCESS;
   return given;
 }
 
-/// `read` gives the other clock's nanoseconds, or 0 where it cannot.
+/// `read` returns the other clock's nanoseconds, or 0 on failure.
 template <typename Read>
 ClockPair pair_of(const Read& read) {
   ClockPair best{0, 1, 0};  // backwards: ClockFit leaves it out
@@ -95,7 +96,7 @@ std::string CuptiSession::failure(CUptiResult result, const char* call) const {
 }
 
 void CuptiSession::leave_out_calls() const noexcept {
-  // A call that this driver does not have is no loss: it cannot be made then.
+  // An error for a call that this driver does not have is harmless.
   for (CUpti_CallbackId call = 1; call < CUPTI_RUNTIME_TRACE_CBID_SIZE; ++call)
     if (!queues_work(CUPTI_ACTIVITY_KIND_RUNTIME, call)) api_.ActivityEnableRuntimeApi(call, 0);
   for (CUpti_CallbackId call = 1; call < CUPTI_DRIVER_TRACE_CBID_SIZE; ++call)
@@ -111,9 +112,9 @@ std::string CuptiSession::enable() {
     return failure(result, "cuptiActivityRegisterCallbacks");
   }
   gave_clock_ = give_clock(api_);
-  // Queries that are answered "not yet" are no waits; the runtime's stamps make thousands.
+  // Queries that return "not ready" are no waits; the runtime's timestamps make thousands.
   api_.ActivityEnableAllSyncRecords(0);
-  // Calls and owners first: work whose launch was not recorded would wait for it.
+  // Calls and owners first: work without a recorded launch would wait for one.
   for (auto kind = kKinds.rbegin(); kind != kKinds.rend(); ++kind) {
     if (const auto result = api_.ActivityEnable(*kind); result != CUPTI_SUCCESS)
       return failure(result, "cuptiActivityEnable");
@@ -129,7 +130,7 @@ std::string CuptiSession::begin() {
     return failure(result, "cuptiSubscribe");
   }
   on_ = true;
-  // What came back after the end of the period before belongs to no period.
+  // Buffers returned after the end of the previous period belong to no period.
   for (const BufferPool::Filled& late : buffers().collect()) buffers().give(late.data);
   std::string reason = enable();
   if (!reason.empty()) end();
@@ -139,7 +140,7 @@ std::string CuptiSession::begin() {
 void CuptiSession::end() noexcept {
   if (!on_) return;
   for (const auto kind : kKinds) api_.ActivityDisable(kind);
-  // While the place of the one tool is still ours: what is filled comes back now, and collect() reads it.
+  // While still subscribed: filled buffers are returned now, and collect() reads them.
   api_.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   for (int i = 0; i < kWaitsForBuffers && buffers().held_since(INT64_MIN) != INT64_MAX; ++i)
     std::this_thread::sleep_for(kWaitForBuffers);
@@ -167,7 +168,7 @@ void CuptiSession::collect(Flush how, RecordClock& clock, Names& names, RecordBa
 }
 
 void CuptiSession::collect(RecordClock& clock, Names& names, RecordBatch& batch) {
-  // Before what has come is taken out: a buffer that comes in between is neither held nor in this batch.
+  // Before collecting: a buffer that arrives in between is neither held nor in this batch.
   batch.held_since_ns = buffers().held_since(instrumentation::monotonic_now_ns() - kHeldAtMostNs);
   for (const BufferPool::Filled& buffer : buffers().collect()) {
     CUpti_Activity* record = nullptr;

@@ -1,4 +1,4 @@
-// One period of recording through CUPTI: what is switched on when it begins and off when it ends.
+// One period of recording through CUPTI: enables record kinds at its begin and disables them at its end.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace shardscope::profile::cuda {
 
-/// Buffers of CUPTI's callbacks, which are the process's: never destroyed, for CUPTI may fill one until the
-/// process is gone. Small ones: CUPTI does not give back a buffer in which anything still runs, so what is
-/// shown live is late by what fills one.
+/// Buffers of CUPTI's callbacks, one pool per process: never destroyed, since CUPTI may fill one until the
+/// process ends. Small ones: CUPTI does not return a buffer with unfinished work, so live views lag by the
+/// time to fill one.
 [[nodiscard]] BufferPool& buffers();
 inline constexpr std::size_t kBufferBytes = 512U << 10;
 inline constexpr std::size_t kMostBuffers = 256;  ///< 128 MiB
-/// A buffer held for longer is taken to be one that a thread which launches nothing has.
+/// A buffer held for longer is assumed to belong to an idle thread.
 inline constexpr std::int64_t kHeldAtMostNs = 30'000'000'000;
 
 /// At most one at a time in a process. All members are called from one thread.
@@ -30,28 +30,28 @@ class CuptiSession {
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  /// Switches on; empty if it could, else why not. What had been switched on is off again then.
+  /// Starts recording; returns an empty string, or the reason of a failure, after undoing everything.
   [[nodiscard]] std::string begin();
-  /// Switches off and waits, for a bounded time, until CUPTI has given back what it had.
+  /// Stops recording and waits, for a bounded time, until CUPTI has returned its buffers.
   void end() noexcept;
-  /// For the times of this period's records.
+  /// The clock of this period's records.
   [[nodiscard]] RecordClock clock() const { return RecordClock(gave_clock_); }
-  /// Pairs CUPTI's clock and the wall clock with the host's: of each the narrowest of a few readings.
+  /// Adds a pair of CUPTI's clock and of the wall clock with the host's: each the narrowest of a few
+  /// readings.
   void pair_clocks(RecordClock& clock) const;
   enum class Flush : std::uint8_t {
     complete,  ///< buffers of which every record is complete
     forced     ///< all of them
   };
-  /// Appends the records that CUPTI gives back now.
+  /// Flushes and appends the returned records.
   void collect(Flush how, RecordClock& clock, Names& names, RecordBatch& batch);
-  /// The same for what has come back already.
+  /// The same for buffers already returned, without a flush.
   void collect(RecordClock& clock, Names& names, RecordBatch& batch);
 
  private:
   [[nodiscard]] std::string enable();
   [[nodiscard]] std::string failure(CUptiResult result, const char* call) const;
-  /// Switches off records of calls that queue no work: a record of each would cost the host and say
-  /// nothing.
+  /// Disables records of calls that queue no work: they would cost host time without information.
   void leave_out_calls() const noexcept;
 
   const CuptiApi& api_;

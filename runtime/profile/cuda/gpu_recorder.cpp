@@ -1,5 +1,5 @@
-// Records of a device of this runtime: its streams have lanes of their own, and what the engine hands to them
-// says whose work follows.
+// Records a device of this runtime: its streams have their own lanes, and the engine's events determine the
+// owner of work.
 #include "runtime/profile/gpu_recorder.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The calls of CUDA that queue work for the GPU: what the delay of a launch and the owner of work come from.
+// The CUDA calls that queue GPU work, from which launch delays and owners of work are computed.
 #pragma once
 
 #include <cupti.h>

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using instrumentation::EventKind;
 
-/// Between two flushes, and two looks at the level.
+/// Interval between flushes and checks of the level.
 constexpr auto kFlushEvery = 100ms;
 
 std::atomic<bool> g_taken{false};  ///< a recorder exists in this process
@@ -108,7 +108,7 @@ void RecordThread::give_up(const std::string& why) {
   state_ = State::refused;
 }
 
-/// Empty, or why it cannot.
+/// Starts recording; returns an empty string or the reason of a failure.
 std::string RecordThread::begin() {
   if (!has_place_) return "this process records another device already";
   const CuptiApi::Found& found = CuptiApi::find();
@@ -134,7 +134,7 @@ std::string RecordThread::begin() {
 void RecordThread::stop() {
   end_period();
   session_->end();
-  // What was queued before may have come after the last flush.
+  // Records of earlier work may have arrived after the last flush.
   batch_.clear();
   session_->collect(clock_, names_, batch_);
   join_->add(batch_);

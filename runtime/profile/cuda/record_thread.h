@@ -1,4 +1,4 @@
-// The thread that asks CUPTI for records while the level is `kernels`, and makes events of them.
+// The thread that fetches CUPTI's records while the level is `kernels`, and converts them to events.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace shardscope::profile::cuda {
 
-/// Where the events go, and who says whether they are wanted. Called from the recorder's thread.
+/// Receives the events and decides whether to record. Called from the recorder's thread.
 struct RecordSink {
   std::function<bool()> wanted;
   std::function<void(std::int64_t at_ns, const instrumentation::Event&)> emit_at;
@@ -28,20 +28,20 @@ struct RecordSink {
 
 class RecordThread final : public GpuRecorder {
  public:
-  /// Called before each period of recording, on the recorder's thread: makes the device current where that is
-  /// needed and names the lanes of streams that are known. Empty, or why there can be no recording.
+  /// Called before each period of recording, on the recorder's thread: makes the device current if needed and
+  /// sets the lanes of known streams. Returns an empty string, or why there can be no recording.
   using Prepare = std::function<std::string(const CuptiApi&, GpuLanes&)>;
 
-  /// One in a process has CUPTI's place; another one is refused.
+  /// Only one per process can use CUPTI; another one is refused.
   RecordThread(RecordSink sink, Prepare prepare);
   ~RecordThread() override;
 
   [[nodiscard]] State state() const noexcept override { return state_.load(); }
   [[nodiscard]] std::string reason() const override;
   void flush() override;
-  /// Whether this one has CUPTI's place in the process.
+  /// Whether this is the process's one user of CUPTI.
   [[nodiscard]] bool has_place() const noexcept { return has_place_; }
-  /// CUPTI is left to another profiler of this process, and taken up again. Waits until that has happened.
+  /// Releases CUPTI for another profiler of this process (`left`), or takes it again. Waits until done.
   void leave(bool left);
 
  private:
