@@ -23,15 +23,15 @@
 
 namespace shardscope::collector {
 
-/// A descriptor is used again by the next connection; `cookie` is one socket's for ever.
+/// The kernel reuses descriptors; a `cookie` identifies one socket for ever.
 struct Connection {
   int descriptor = -1;
   std::uint64_t cookie = 0;
   friend bool operator==(const Connection&, const Connection&) = default;
 };
-/// Over which `message` was received; nothing where libzmq does not know.
+/// The connection over which `message` was received; an empty one where libzmq does not report it.
 [[nodiscard]] Connection connection_of(zmq::message_t& message) noexcept;
-/// Ends it. False: it is gone already.
+/// Shuts the connection down. False: it is closed already.
 bool cut(const Connection& connection) noexcept;
 
 // [Note: bytes over ipc]
@@ -54,7 +54,7 @@ class ConnectionWatch {
     std::size_t rank = 1U << 20;
     std::size_t views = 1024;  ///< connections to the view port
   };
-  /// What may arrive between two checks, on top of the limits, at the rate of libzmq's one thread.
+  /// Bytes that may arrive between two checks, on top of the limits, at the rate of libzmq's one thread.
   static constexpr std::size_t kBetweenLooks = 128U << 20;
 
   explicit ConnectionWatch(const instrumentation::Endpoints& endpoints)
@@ -64,7 +64,7 @@ class ConnectionWatch {
   ConnectionWatch(const ConnectionWatch&) = delete;
   ConnectionWatch& operator=(const ConnectionWatch&) = delete;
 
-  /// A frame that was taken from a socket. Any thread.
+  /// Counts a frame received from a socket. Any thread.
   void delivered(zmq::message_t& frame) noexcept;
   /// A peer may have connected: polls often from here on, until none is connected. Any thread.
   void attend();
@@ -78,13 +78,13 @@ class ConnectionWatch {
     int descriptor = -1;
     int port = -1;                              ///< index into Limits::each; -1: not one of ours
     bool estimated = false, waits = false;      ///< [Note: bytes over ipc]; had bytes waiting
-    std::uint64_t received = 0, delivered = 0;  ///< when nothing was held
+    std::uint64_t received = 0, delivered = 0;  ///< counts when nothing was held
     std::size_t held = 0;
-    bool spoke = false;  ///< something of it was taken
+    bool spoke = false;  ///< a message of it was received
     bool seen = false;   ///< in this look
   };
   void run();
-  /// `growth`: of the process since the last look, bytes.
+  /// Checks all connections. `growth`: of the process's memory since the last check, bytes.
   void look(std::size_t growth);
   void look_at(int descriptor);
   void estimate(std::size_t growth);
@@ -99,8 +99,8 @@ class ConnectionWatch {
   std::unique_ptr<std::atomic<std::uint64_t>[]> taken_;  ///< bytes delivered, by descriptor
   std::vector<std::uint64_t> taken_before_;              ///< at the last look
   std::map<std::uint64_t, Peer> peers_;                  ///< by cookie
-  std::vector<Peer*> waiting_;                           ///< of this look: those that estimate() is of
-  std::vector<Peer*> quiet_;                             ///< and of those without a message to receive
+  std::vector<Peer*> waiting_;                           ///< peers of this check that estimate() handles
+  std::vector<Peer*> quiet_;                             ///< those of them without a whole message to receive
   std::atomic<std::size_t> ranks_{0};
   std::atomic<std::uint64_t> cut_off_{0};
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// How texts call a gate, by the modules of the run's tables. Pure.
+// Names of gates in texts, from the modules in the run's tables. Pure.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// When a node's collector greets the collector above, and whether that one knows it. Until it does it may
-// take the node's hello for no message of its run, and then takes none of the node's ranks'. Pure.
+// When a node's collector sends its hello to the collector above, and whether that one has accepted it. Until
+// then it may ignore the hello as one of another run, and with it all messages of the node's ranks. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@ namespace shardscope::collector {
 
 class NodeGreeting {
  public:
-  /// A run may be over within half a second: so until the collector above has pinged, hellos come sooner,
-  /// each after twice the time.
+  /// Interval between hellos. A run may be over within half a second: until the collector above has pinged,
+  /// the interval begins at kFirst_s and doubles.
   static constexpr double kFirst_s = 0.02, kEvery_s = 0.5;
-  /// The collector above pings every second. After a longer silence it may have missed what it was sent, or
-  /// have given up ranks as silent.
+  /// The collector above pings every second. After a longer silence it may have missed messages, or regard
+  /// ranks as silent.
   static constexpr double kInterrupted_s = 3;
 
   /// Another connection: nothing has been sent over it, and a hello is due.

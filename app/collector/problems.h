@@ -34,7 +34,7 @@ class Problems {
       report("refused", "refused a connection (" + refusal.peer + "): " + refusal.why);
     }
   }
-  /// Those that were only counted.
+  /// Reports the problems that were only counted.
   void publish(double now_s, ProblemReports::Take take) {
     for (const std::string& text : reports_.take(now_s, take)) warn_(text);
   }

@@ -1,5 +1,5 @@
-// Which ranks are there: connected, silent or gone, and the messages of the run about that. Owns nothing:
-// what it notes is in the rank's session. Called by the collector's thread.
+// Liveness of ranks: connected, silent or lost, and the messages of the run about it. Owns nothing: the state
+// is in the rank's session. Called by the collector's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class RankLiveness {
         relay_(relay),
         messages_(messages) {}
 
-  /// Its process or its connection is gone; `why`: a predicate. What it has published is handed over.
+  /// The rank's process or connection is gone; `why`: a predicate. Flushes its pending events.
   void lost(RankSession& rank, const std::string& why);
-  /// Whether the process of a rank that is connected is gone, or silent.
+  /// Checks whether the process of a connected rank has ended or is silent.
   void check(RankSession& rank, double now);
-  /// The same where no process can be seen from here.
+  /// The same where the process is not visible from this host.
   void check_silence(RankSession& rank, double now);
   void begin_silence(RankSession& rank, double now);
   /// Of a rank that was silent, or whose control thread was not running, for long enough to report it: before

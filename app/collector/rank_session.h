@@ -1,5 +1,5 @@
-// What the collector knows of one rank: order and completeness of its messages, its clock, and the events
-// that will be its next chunk.
+// The collector's state of one rank: order and completeness of its messages, its clock, and its pending
+// events, which become its next chunk.
 #pragma once
 
 #include <algorithm>
@@ -28,29 +28,29 @@ class RankSession {
  public:
   explicit RankSession(std::uint32_t rank) { row.rank = rank; }
 
-  /// What to do with a message, by its sender and number.
+  /// Classification of a message by its sender and number.
   enum class Order : std::uint8_t {
     next,         ///< as expected, or after a gap that has been counted
     again,        ///< received before, and not confirmed by then: its connection was cut meanwhile. Ignore
     duplicate,    ///< replayed or out of order: ignore
-    stale,        ///< of a process that another has replaced: ignore
-    implausible,  ///< more messages would be missing before it than a process can have sent: ignore
+    stale,        ///< of a process that was replaced: ignore
+    implausible,  ///< its number implies a gap larger than a process can cause: ignore
   };
   struct Accepted {
     Order order = Order::next;
     bool new_process = false;   ///< first message of this process
     std::uint64_t missing = 0;  ///< messages lost just before it
   };
-  /// `now_s`: arrival, on any clock that goes on.
+  /// `now_s`: time of arrival, on a monotonic clock.
   [[nodiscard]] Accepted accept(const wire::Header& header, double now_s);
 
   // [Note: what is sent twice]
-  // A connection that is cut takes messages with it that the sender thought were on their way. So a sender
-  // keeps what it has sent until its receipt is confirmed (wire::Received), and sends that again, in order,
+  // A connection that is cut loses messages in flight. So a sender
+  // keeps sent messages until their receipt is confirmed (wire::Received), and sends those again, in order,
   // over the next connection. The old connection may have brought some of it, or still bring it: each
-  // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
-  // in between, and a duplicate is recognized by its number. Only what the sender cannot know to be received
-  // may be sent twice; anything older is a replay. A confirmation may be cut off too: it counts as received
+  // connection delivers numbers without a gap, beginning at or before the expected one, so no message is lost
+  // in between, and a duplicate is recognized by its number. Only unconfirmed messages
+  // may be sent twice; anything older is a replay. A confirmation may be lost too: it counts as received
   // once a control message of the process arrives a while after it was sent, over the same connection. Until
   // then a duplicate is confirmed again: a sender with a full window would wait for it without end.
   struct Confirmation {
@@ -67,7 +67,7 @@ class RankSession {
     confirmed_s_ = now_s;
     confirm_anew_ = receipt_pending = false;
   }
-  /// A control message of the process has arrived, so its connection lasts: what was confirmed over it
+  /// A control message of the process has arrived, so its connection is alive: what was confirmed over it
   /// kConfirmationLasts_s ago has been received.
   void control_received(double now_s) noexcept {
     last_control_s = now_s;
@@ -75,12 +75,12 @@ class RankSession {
     sent_s_ = now_s;
     known_received_ = std::exchange(sent_, confirmed_);
   }
-  /// The same, of the time when its node listed it last, where it does.
+  /// The same with the time of its node's last list, where a node lists it.
   void note_listed() noexcept {
     if (listed_s != nullptr) control_received(last_control());
   }
-  /// Its process is reached elsewhere from now on. What was sent over the connection before may not have
-  /// arrived, so that is to be confirmed again.
+  /// Its process has another route from now on. Confirmations sent over the previous connection may be lost,
+  /// so they are sent again.
   void another_route(const std::string& to) {
     route = to;
     listed_s = nullptr;
@@ -118,38 +118,39 @@ class RankSession {
   }
   [[nodiscard]] std::uint64_t next_sequence() const noexcept { return next_sequence_; }
   [[nodiscard]] double confirmed_s() const noexcept { return confirmed_s_; }
-  /// A sender with the smallest queue has room for more than this.
+  /// A confirmation is due after this many messages: fewer than the smallest send queue holds.
   static constexpr std::uint64_t kConfirmMessages = 8;
   static constexpr double kConfirmAfter_s = 1;
-  /// Longer than a confirmation is on its way over a connection that lasts.
+  /// Upper bound on a confirmation's latency over a connection that is alive.
   static constexpr double kConfirmationLasts_s = 2;
 
-  /// How many lost messages a gap in the numbers can stand for: as many a second since the last message of
-  /// the process (to make one takes longer than a microsecond), and more at once than lie in sockets. How
-  /// long a process has run before its first message is unknown: two years of a thousand a second.
+  /// Upper bound on a plausible gap in the numbers: kMostPerSecond since the last message of the process (a
+  /// message takes longer than a microsecond to make), plus more than sockets hold. How long a process has
+  /// run before its first message is unknown: two years of a thousand messages a second.
   static constexpr double kMostPerSecond = 1e6;
   static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 16, kMostBefore = std::uint64_t{1} << 36;
-  /// Replaced processes of a rank that are remembered; beyond it the one with the oldest last message is
-  /// forgotten. So a process is taken for new only after that many restarts between two of its messages.
+  /// Replaced processes stored per rank; beyond it the one with the oldest last message is discarded. So a
+  /// replaced process counts as new only after that many restarts between two of its messages.
   static constexpr std::size_t kKnownReplaced = 64;
 
   [[nodiscard]] std::size_t known_replaced() const noexcept { return replaced_.size(); }
   [[nodiscard]] bool has_published() const noexcept { return incarnation_.has_value(); }
   [[nodiscard]] bool is_current(std::uint64_t incarnation) const { return incarnation_ == incarnation; }
 
-  /// As many events make a block of a recording (store::Compaction), and stay in a core's cache on their way.
+  /// Events of a full chunk: enough for a block of a recording (store::Compaction), small enough for a core's
+  /// cache.
   static constexpr std::size_t kChunkEvents = std::size_t{1} << 14;
-  /// As many are a block of their own, and after kEnoughAge_s no longer waited with.
+  /// This many events make a block by themselves: they wait kEnoughAge_s at most.
   static constexpr std::size_t kEnoughEvents = store::Compaction::kJoinedEvents;
   static constexpr double kEnoughAge_s = 0.05;
 
-  /// Gives empty storage of an earlier chunk, if there is any.
+  /// Returns the empty storage of an earlier chunk, if there is any.
   using Storage = std::function<std::vector<instrumentation::Event>()>;
 
   /// Appends a batch; its events are copied. A chunk is due when due() says so. `storage` is asked when a
   /// rank that fills chunks begins the next one.
   void add(const wire::Batch& batch, double now_s, const Storage& storage = {});
-  /// Of the memory of pending events: their room, which may be more than they take.
+  /// Memory of pending events by capacity, which may exceed their size.
   [[nodiscard]] std::size_t pending_bytes() const noexcept;
   /// When what is pending becomes a chunk; infinity: nothing is pending.
   [[nodiscard]] double due_s(double chunk_age_s) const noexcept;
@@ -163,10 +164,10 @@ class RankSession {
   [[nodiscard]] bool begins_another_gap(const wire::Batch& batch, double now_s);
   /// The next chunk: about kChunkEvents events, in order of time.
   [[nodiscard]] store::Chunk take_chunk();
-  /// Sheds the pending events of one class and counts them. Returns how many.
+  /// Sheds and counts the pending events of one class. Returns their number.
   std::uint32_t shed(instrumentation::ShedClass victim);
 
-  /// A time of the rank's own (of its node, if one passes it on) on the collector's clock.
+  /// Converts a time of the rank's clock (its node's, if relayed) to the collector's clock.
   [[nodiscard]] std::int64_t on_our_clock(std::int64_t at_ns) const {
     return at_ns +
            (node_clock != nullptr ? *node_clock : clock_of(incarnation_.value_or(0))).offset_ns(at_ns);
@@ -186,14 +187,14 @@ class RankSession {
   [[nodiscard]] bool on_refinable_clock() const {
     return node_clock != nullptr || incarnation_ == control_incarnation;
   }
-  /// What collectives can refine: of its node, if that passes it on.
+  /// The clock that collectives refine: its node's, if relayed.
   [[nodiscard]] ClockEstimator& refinable_clock() noexcept {
     return node_clock != nullptr ? *node_clock : clock;
   }
   [[nodiscard]] const ClockEstimator& refinable_clock() const noexcept {
     return node_clock != nullptr ? *node_clock : clock;
   }
-  /// Its clock has been compared often enough for pings to be rare.
+  /// Number of pings after which the clock is known well enough for rare pings.
   static constexpr std::uint32_t kQuickPings = 10;
   [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
   /// Longest time for which a process's events wait for the first estimate of its clock.
@@ -210,16 +211,16 @@ class RankSession {
   store::RankRow row;
   ClockEstimator clock;
   std::string route;  ///< identity of its control connection
-  /// Of the node's collector that passes it on; null: it is connected itself.
+  /// Clock of the node's collector that relays it; null: it is connected directly.
   ClockEstimator* node_clock = nullptr;
   double last_control_s = -1e300;
-  /// While its node lists it: when that did last (RankListing::at_s). It lasts as long as node_clock.
+  /// While its node lists it: the time of the last list (RankListing::at_s). Valid as long as node_clock.
   const double* listed_s = nullptr;
-  /// When a control message of it arrived, or its node listed it.
+  /// Time of its last control message, or of its node's last list.
   [[nodiscard]] double last_control() const noexcept {
     return listed_s != nullptr ? std::max(last_control_s, *listed_s) : last_control_s;
   }
-  double first_message_s = 0;  ///< its present process
+  double first_message_s = 0;  ///< of its present process
   double next_ping_s = 0;
   double tables_asked_s = -1e300;
   std::uint64_t control_incarnation = 0;
@@ -228,7 +229,7 @@ class RankSession {
   AwaitedAnswer answer;   ///< to what confirmed its end, where it is connected itself
   bool pid_seen = false;  ///< the process is visible from here, so its end is too
   bool same_clock = false;
-  /// Since then nothing has arrived over a connection that lasts; recorded as a message.
+  /// Begin of the present silence over a connection that is alive; recorded as a message.
   std::optional<double> silent_since_s;
   [[nodiscard]] bool silent() const noexcept { return silent_since_s.has_value(); }
   /// Since when it was silent by the text of its node, while none has ended that.

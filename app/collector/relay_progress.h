@@ -1,5 +1,5 @@
-// What a node's collector keeps in mind between the collector above and its own ranks. Pure: the connection
-// is Upstream's.
+// State of a node's collector between the collector above and its own ranks. Pure: the connection is
+// Upstream's.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class RelayProgress {
   void pause_passed_on(std::uint32_t rank, std::uint64_t own, std::uint64_t theirs) {
     asked_[rank] = {own, theirs};
   }
-  /// The number above of the pause that a rank answers; none: the answer is not to the last request.
+  /// The upper collector's number of the pause that a rank answers; nullopt: not an answer to the last
+  /// request.
   [[nodiscard]] std::optional<std::uint64_t> pause_answered(std::uint32_t rank, std::uint64_t own) const {
     const auto asked = asked_.find(rank);
     if (asked == asked_.end() || asked->second.first != own) return std::nullopt;

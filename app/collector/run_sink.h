@@ -1,5 +1,5 @@
-// Where what is known of a run goes: the collector's own store, the recording and what viewers fetch. Each
-// thing is handed over once and reaches all three, in the same order.
+// Destination of a run's data: the collector's own store, the recording and the viewers' log. Each item is
+// added once and reaches all three, in the same order.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ class RunSink {
   /// The recording keeps what lies around it: store::RecordingWriter::keep().
   void keep(store::Moment moment);
   [[nodiscard]] bool recording() const noexcept { return recording_ != nullptr; }
-  /// Makes what was recorded so far durable. Returns what stopped the recording; empty: nothing has.
+  /// Makes everything recorded so far durable. Returns the error that stopped the recording; empty: none.
   std::string commit();
-  /// Completes and closes the recording, if there is one. Returns what went wrong with it.
+  /// Completes and closes the recording, if there is one. Returns its error; empty: none.
   std::string finish();
 
   [[nodiscard]] const ViewLog& log() const noexcept { return log_; }  ///< for any thread
@@ -62,7 +62,7 @@ class RunSink {
   instrumentation::HostClock clock_;  ///< the collector's
   HeldChunks held_;
   mutable std::mutex store_mutex_;  ///< `store_`; written by the recorder's thread only
-  /// A run may last for days: the recording and the log hold the events, this only what sums them up.
+  /// A run may last for days: the recording and the log contain the events, this store only totals.
   store::Store store_{store::Keep::totals};
 };
 

@@ -1,5 +1,5 @@
-// What a collector's thread and the others have in common: its status, and what they ask of it. Each call is
-// one thing that has happened, under one lock.
+// State shared by a collector's thread and other threads: its status, and their requests. Each call records
+// one event, under one lock.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class StatusBoard {
     return status_.exit_code;
   }
 
-  // What has happened, from the collector's thread.
+  // Called by the collector's thread.
   void received(std::size_t events) {
     const std::lock_guard lock(mutex_);
     ++status_.messages;
@@ -91,7 +91,7 @@ class StatusBoard {
     return true;
   }
 
-  // What other threads note, and the collector's takes.
+  // Written by other threads, read by the collector's.
   void note_exit(std::uint32_t rank, std::int32_t exit_code) {
     const std::lock_guard lock(mutex_);
     exits_.emplace_back(rank, exit_code);
@@ -112,7 +112,7 @@ class StatusBoard {
     return std::exchange(detail_, std::nullopt);
   }
 
-  /// What its owner wants nodes' collectors to keep as well.
+  /// A moment that the owner requests nodes' collectors to keep as well.
   void request_of_nodes(store::Moment moment) {
     const std::lock_guard lock(mutex_);
     if (node_requests_.size() < Collector::kMostAskedFor) node_requests_.push_back(std::move(moment));
@@ -122,7 +122,7 @@ class StatusBoard {
     return std::exchange(node_requests_, {});
   }
 
-  // What viewers ask of the collector's owner.
+  // Requests of viewers to the collector's owner.
   void ask_to_keep(store::Moment moment) {
     const std::lock_guard lock(mutex_);
     if (asked_for_.size() < Collector::kMostAskedFor) asked_for_.push_back(std::move(moment));

@@ -1,6 +1,6 @@
-// The connection of a node's collector to the collector above: passes on what its ranks publish, over one
-// connection, and what that collector sends them. Messages keep a numbering of their own on this hop, beside
-// the rank's, so that a loss is known on either.
+// The connection of a node's collector to the collector above: relays its ranks' messages upstream, over one
+// connection, and that collector's commands downstream. Messages have a separate numbering on this hop,
+// beside the rank's, so that a loss on either hop is detected.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ namespace shardscope::collector {
 
 struct UpstreamOptions {
   std::string endpoint;
-  std::string key_file;        ///< publishing key of the collector above; empty: SHARDSCOPE_KEY, or none
-  std::size_t bytes = 0;       ///< what may wait for it, of all ranks; beyond it events are shed and counted
-  std::uint64_t id = 0;        ///< of this collector process
+  std::string key_file;   ///< publishing key of the collector above; empty: SHARDSCOPE_KEY, or none
+  std::size_t bytes = 0;  ///< bound on queued messages of all ranks; beyond it events are shed and counted
+  std::uint64_t id = 0;   ///< of this collector process
   std::string host, clock_id;  ///< of this node
   instrumentation::HostClock clock;
   /// A command for a rank; `id` is the upper collector's.
   std::function<void(std::uint32_t rank, const wire::RankCommand&)> command;
-  /// The collector above asks this one to keep what lies around a moment.
+  /// The collector above asks this one to keep the interval around a moment.
   std::function<void(const wire::RankCommand&)> keep;
   /// Adds which ranks are connected, and which of them silent. The collector above is sent that in one
   /// message.
@@ -63,11 +63,11 @@ class Upstream {
   void rank_was_silent(std::uint32_t rank) { greetings_.was_silent(rank); }
   /// Hello, Prepared, Position. What a rank only repeats is not passed on (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
-  /// The collector above waits for what is passed on, or has not reported yet that it does not.
+  /// A viewer is watching at the collector above, or it has not reported yet that none is.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
   /// How long events may wait here, as the collector above asks; 0: by this one's own pace.
   [[nodiscard]] double pack_s() const noexcept { return pack_s_; }
-  /// What waits goes with the next pump().
+  /// Sends waiting messages with the next pump().
   void pack_soon() noexcept { flush_now_ = true; }
   /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
   /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
@@ -87,7 +87,7 @@ class Upstream {
   /// A queue holds nothing but what is never shed (steps, watermarks of memory) and is over its part of the
   /// bound: until the collector above has taken some of it, the ranks have to wait.
   [[nodiscard]] bool full() const noexcept { return full_ != 0; }
-  /// Of events and texts that wait. At most UpstreamOptions::bytes and a batch of each rank.
+  /// Bytes of queued events and texts. At most UpstreamOptions::bytes plus a batch of each rank.
   [[nodiscard]] std::size_t queued_bytes() const noexcept;
 
  private:
@@ -98,9 +98,9 @@ class Upstream {
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   [[nodiscard]] std::size_t bytes_of_each() const noexcept;  ///< its part
-  bool send(Stream& stream, double now_s);                   ///< false: the connection takes nothing more
+  bool send(Stream& stream, double now_s);                   ///< false: the connection is full
   bool send_pack();                                          ///< the same
-  void rewind();  ///< everything that is not confirmed is sent again
+  void rewind();                                             ///< sends every unconfirmed message again
   void confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t next);
   void receive(double now_s);
   bool send_control(const wire::Header& from, wire::Body body);  ///< false: the connection did not take it
@@ -120,7 +120,7 @@ class Upstream {
   FramePack pack_;                                                 ///< goes on being filled
   std::optional<zmq::message_t> unsent_pack_;                      ///< that push_ did not take
   double next_pack_s_ = 0;
-  bool flush_now_ = false;         ///< something waits that is not to wait for next_pack_s_
+  bool flush_now_ = false;         ///< a waiting message must not wait until next_pack_s_
   std::size_t waiting_bytes_ = 0;  ///< events published since the last pack
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent

@@ -1,5 +1,5 @@
-// What viewers fetch, between the recorder's thread that appends it and the collector's thread that hands it
-// out: tables and names, which a late viewer needs first, and the log of everything else.
+// The data that viewers fetch, appended by the recorder's thread and read by the collector's thread: tables
+// and names, which a late viewer needs first, and the log of everything else.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace shardscope::collector {
 
-/// Safe to use from several threads.
+/// Thread-safe.
 class ViewLog {
  public:
   /// `folder`: for the log's temporary file; `limits`: of the log.

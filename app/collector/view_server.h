@@ -20,7 +20,7 @@ namespace wire = instrumentation::wire;
 
 class ViewServer {
  public:
-  /// What a viewer sees besides the log; asked for whenever a reply is made.
+  /// Data of a reply besides the log; called for every reply.
   struct Source {
     std::function<void(wire::ViewReply& reply, std::uint64_t known_revision)> fill;  ///< ranks, control, ...
     std::function<std::uint64_t()> revision;  ///< changes when fill() has something new
