@@ -63,7 +63,7 @@ class Upstream {
   void rank_was_silent(std::uint32_t rank) { greetings_.was_silent(rank); }
   /// Hello, Prepared, Position. What a rank only repeats is not passed on (RelayGreetings).
   void control(const wire::Header& from, wire::Body body, double now_s);
-  /// A viewer is watching at the collector above, or it has not reported yet that none is.
+  /// The collector above needs events at once (Watch::active), or has not reported otherwise yet.
   [[nodiscard]] bool watched() const noexcept { return watched_; }
   /// How long events may wait here, as the collector above asks; 0: by this one's own pace.
   [[nodiscard]] double pack_s() const noexcept { return pack_s_; }
