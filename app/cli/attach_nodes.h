@@ -1,5 +1,4 @@
-// `attach` of a run over several nodes: the endpoint that its ranks connect to, and validation of its
-// options.
+// `attach` of a run over several nodes: the endpoint that its ranks connect to, and checks of its options.
 #pragma once
 
 #include <string>

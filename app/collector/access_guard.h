@@ -1,6 +1,6 @@
 // Access control of a collector, and a count of refused connections. Answers libzmq's authentication requests
-// (ZAP, RFC 27). With keys: each public key in the collector's list has one role and each socket requires
-// one. Without keys: accepts every peer that speaks today's protocol (make_socket). Also counts peers whose
+// (ZAP, RFC 27). With keys: each public key in the collector's list has one role, and each socket accepts
+// certain roles. Without keys: every peer that speaks today's protocol (make_socket). Also counts peers whose
 // handshake fails earlier: no key, another protocol, garbage.
 #pragma once
 

@@ -20,9 +20,10 @@ class RankTable;
 
 /// One rank in one collective, in the time of the clock that its estimator converts.
 struct CollectiveSample {
-  std::int64_t begin_ns = 0;        ///< this rank entered
-  std::int64_t all_arrived_ns = 0;  ///< it knew that every rank had entered: collective_entered, or its end
-  std::int64_t error_ns = 0;        ///< bound on the error of both
+  std::int64_t begin_ns = 0;  ///< this rank entered
+  std::int64_t all_arrived_ns =
+      0;                      ///< from then on it knew that every rank had: collective_entered, or its end
+  std::int64_t error_ns = 0;  ///< bound on the error of both
 };
 
 /// Collects the events of each collective from all ranks, which arrive one rank after the other. Memory is
@@ -62,8 +63,7 @@ class CollectiveClockSamples {
   void update_marks() noexcept;
 
   std::array<Slot, kSlots> slots_;
-  std::uint64_t marks_ =
-      0;  ///< bit of each sequence number in a slot, modulo 64; rules out most numbers at once
+  std::uint64_t marks_ = 0;   ///< bit of each sequence number in a slot, modulo 64: excludes most numbers
   std::uint32_t newest_ = 0;  ///< highest sequence number received
   bool any_seen_ = false;
   double admitted_s_ = -1e300;

@@ -22,8 +22,8 @@ struct ViewerLimits {
   double bytes_per_s = 64 << 10;  ///< ... plus the reply's bytes at this rate
 };
 
-/// Bounds of the log that later viewers read a run from. When either part is full the oldest items are
-/// discarded.
+/// Bounds of the log that later viewers read a run from. Items beyond `memory_bytes` move to the file; when
+/// that is full, or cannot be written, the oldest are discarded.
 struct ViewLogLimits {
   std::size_t memory_bytes = 32U << 20;  ///< of the newest items
   /// Of the older items, in an unlinked temporary file beside the recording, else in $TMPDIR or /tmp.
@@ -44,8 +44,8 @@ struct CollectorOptions {
   bool insecure = false;     ///< without keys: anyone who reaches it can read and control the run
   std::string upstream;      ///< collector above, to which the ranks' messages are relayed; empty: none
   std::string upstream_key;  ///< publishing key for it (instrumentation::Credentials)
-  double linger_s = 10;      ///< longest wait at the end for the collector above to receive the rest and for
-                             ///< ranks to be confirmed
+  double linger_s = 10;      ///< longest wait at the end: for the collector above to receive the rest, and
+                             ///< for ranks to read the confirmation of their ends
   std::string clock_id;      ///< of a simulated host; empty: this machine's
   instrumentation::HostClock clock;
   /// Bound on the memory of events received and not recorded yet. Beyond it ranks have to wait; when the
@@ -64,7 +64,7 @@ struct CollectorOptions {
 
 struct CollectorStatus {
   std::uint64_t messages = 0, events = 0;
-  std::uint64_t control = 0;        ///< control messages of ranks and of nodes' collectors
+  std::uint64_t control = 0;        ///< control messages received, of ranks and of nodes' collectors
   std::uint64_t dropped = 0;        ///< events dropped by ranks and by collectors
   std::uint64_t shed = 0;           ///< of these, by this collector
   std::uint64_t shed_upstream = 0;  ///< not passed on to the collector above, which counts them as well
@@ -75,7 +75,7 @@ struct CollectorStatus {
   std::uint64_t repeated = 0;  ///< messages received twice: a connection was cut, so they were sent again
   double stalled_s = 0;        ///< time in which the collector was stopped or not scheduled
   std::uint64_t stalled = 0;   ///< viewers cut off: they did not receive their replies in time
-  std::uint64_t flooding = 0;  ///< connections cut off: an incomplete message exceeded the limit
+  std::uint64_t flooding = 0;  ///< connections cut off for too many bytes not received (ConnectionWatch)
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
   std::string recording_error;  ///< a whole sentence
   bool finished = false;        ///< every rank of the world has reported its end
@@ -104,7 +104,7 @@ class Collector {
   /// too. Requests of viewers reach them without this.
   void ask_nodes_to_keep(store::Moment moment);
   /// Moments that viewers, or the collector above, have requested to keep since the last call; the caller
-  /// decides. At most the first kMostAskedFor.
+  /// decides. At most the first kMostAskedFor, of all requesters together.
   [[nodiscard]] std::vector<store::Moment> take_asked_for();
   static constexpr std::size_t kMostAskedFor = 64;
   /// Answers such a request by a message of the run, which viewers see and the recording contains.

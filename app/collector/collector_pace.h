@@ -17,7 +17,7 @@ struct CollectorPace {
   double iteration_s = 0;     ///< longest time between two iterations; a message that arrives ends the wait
   double chunk_age_s = 0;     ///< age at which a rank's pending events become a chunk, however few they are
   double row_s = 0;           ///< least time between two rows of a rank's counters
-  std::uint16_t look_ms = 0;  ///< how often ranks are asked to publish (wire::Ping)
+  std::uint16_t look_ms = 0;  ///< longest interval at which ranks have to drain their rings (wire::Ping)
   std::uint16_t pack_ms = 0;  ///< how long nodes' collectors may hold back ranks' messages (wire::Ping)
 };
 

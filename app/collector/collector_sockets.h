@@ -1,4 +1,4 @@
-// The collector's sockets: one receives the ranks' events, one their control messages, one viewers' polls.
+// The collector's sockets: one receives the ranks' events, one their control messages, one viewers' requests.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct CollectorSockets {
     bool handshakes = false;  ///< a connection to authenticate, or one that was refused
   };
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
-  /// With `upstream` also until its sockets are readable or, where it was blocked, writable.
+  /// With `upstream` also until its control socket is readable or, where sending was blocked, writable again.
   Ready wait(double timeout_s, Ranks ranks, Upstream* upstream);
   /// Call after sending over `control`, or over `view`.
   void control_used() noexcept { poll_.used(control_item_); }

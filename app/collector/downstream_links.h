@@ -31,21 +31,20 @@ class DownstreamLinks {
 
   enum class Sent : std::uint8_t {
     taken,
-    full,    ///< the send queue is full; not sent
+    full,    ///< the send queue is full, or sending failed otherwise; not sent
     closed,  ///< the connection is closed; not sent
   };
-  /// To a rank, over its own connection or its node's. One that has none takes nothing.
+  /// Sends to a rank, over its own connection or its node's. Without one: discards the message, `taken`.
   Sent send(const RankSession& rank, wire::Body body);
   [[nodiscard]] wire::Ping next_ping(std::int64_t sent_ns, const CollectorPace& pace) noexcept {
     return {++ping_id_, sent_ns, pace.look_ms, pace.pack_ms};
   }
   /// Pings the nodes that are due.
   void ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace);
-  /// Asks each node's collector once to keep the interval around `moment`, whose times are on this
-  /// collector's clock. Returns the hosts of those that are unreachable or whose connection did not accept
-  /// the message.
+  /// Asks each node's collector once to keep the interval around `moment` (times of this collector's clock).
+  /// Returns the hosts of the nodes that are silent, or whose connection did not accept the message.
   [[nodiscard]] std::vector<std::string> ask_nodes_to_keep(const store::Moment& moment);
-  /// Sends the reason `why` to a refused peer, at most once per interval.
+  /// Sends the reason `why` to a refused peer, to each route at most once in kRepeatRefusal_s.
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 
   /// Queues a confirmation of a relayed rank's messages, sent together with those of its node's other ranks.

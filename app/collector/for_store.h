@@ -15,7 +15,7 @@ namespace shardscope::collector {
   return row;
 }
 
-/// Converts collector clock to the store's run time; texts before the first event get the time of its begin.
+/// Converts collector clock to the store's run time; times before the run's first event become 0.
 [[nodiscard]] inline std::int64_t in_run_time(std::int64_t at_ns, const store::Store& store) {
   if (store.event_count() == 0) return 0;
   return std::max<std::int64_t>(at_ns - store.origin_ns(), 0);

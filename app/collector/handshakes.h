@@ -24,7 +24,7 @@ class Handshakes {
   }
   /// libzmq reported a failed handshake; disconnected() of the same connection follows.
   void failed() { failed_ = true; }
-  /// True if the connection was never accepted, and its failure was not reported.
+  /// True if its handshake did not succeed, as far as is known, and that was not reported.
   [[nodiscard]] bool disconnected(int connection) {
     const bool reported = failed_;
     failed_ = false;
@@ -56,7 +56,7 @@ class Handshakes {
     open_.clear();
     resolved_ = 0;
   }
-  std::map<int, double> open_;  ///< connections with no known outcome -> time of accept
+  std::map<int, double> open_;  ///< accepted, with a handshake not known to be over -> time of accept
   std::size_t resolved_ = 0;    ///< how many of `open_` are resolved
   bool failed_ = false;
 };

@@ -1,6 +1,6 @@
 // The log that viewers read: items in order of arrival, addressed by number. The newest are in memory, older
-// ones in an unlinked temporary file with an index of 16 bytes an item in memory. When either part is full
-// the oldest items are discarded (the recording, if there is one, contains them).
+// ones in an unlinked temporary file with an index of 16 bytes an item in memory. When the file is full, or
+// cannot be written, the oldest items are discarded (the recording, if there is one, contains them).
 #pragma once
 
 #include <cstddef>

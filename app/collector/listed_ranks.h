@@ -24,8 +24,8 @@ class ListedRanks {
   struct OnSilence {
     std::function<void(RankSession&)> begins, ends;
   };
-  /// Handles a hello of the node's collector at `route`. Iterates over its ranks only where the hello differs
-  /// from the previous one or one of its ranks has changed here.
+  /// Handles a hello of the node's collector at `route`. Iterates over its ranks unless the hello is equal to
+  /// the stored one and none of its ranks has changed here (RankListing::settled).
   void take(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now_s,
             const OnSilence& on_silence);
   /// The node lists its ranks no longer: each gets its own deadline for silence again.

@@ -44,10 +44,10 @@ class Nodes {
   };
   /// Whether anything points to the node's clock, so that the node must not be erased.
   using InUse = std::function<bool(const Node&)>;
-  /// A hello of a node's collector, the first or a repeated one. `incarnation`: its process. A route is that
-  /// of the process that greeted last from there, whatever a peer says. One that is not reached any more is
-  /// forgotten unless it is in use: at once where another greets from its connection, silent ones where there
-  /// are kMost. `in_use` is asked only then.
+  /// Handles a hello of a node's collector, the first or a repeated one. `incarnation`: its process. A route
+  /// belongs to the process that greeted from it last. A node without a route is erased unless it is in use:
+  /// at once when another node greets from its route, silent ones when there are kMost. Only then `in_use` is
+  /// called.
   Greeting greeted(
       std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
       double now_s, const InUse& in_use = [](const Node&) { return true; });
@@ -57,13 +57,13 @@ class Nodes {
   Node* received_from(const std::string& route, double now_s);
   /// Hosts whose collector has become silent since the last call.
   [[nodiscard]] std::vector<std::string> take_newly_silent(double now_s);
-  /// Nodes that have not listed their ranks for longer than `seconds`.
+  /// Nodes whose stored list of ranks is older than `seconds`.
   [[nodiscard]] std::vector<Node*> not_listing(double now_s, double seconds);
   /// Marks each node's ranks to be compared one by one with its next hello.
   void ranks_changed() noexcept;
-  /// Routes to which a ping is due; counts them as sent.
+  /// Routes of nodes, not silent, to which a ping is due; counts the pings as sent.
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
-  /// Where those are reached that are not silent; and the hosts of the others.
+  /// Routes of the nodes that are not silent; hosts of the silent ones and of those without a route.
   [[nodiscard]] std::vector<std::string> reached() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
   /// Makes all pings due now: their content has changed.

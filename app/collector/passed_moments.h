@@ -1,5 +1,5 @@
-// Filters the moments that a collector asks the recorders of its nodes to keep: drops repetitions, as where
-// two collectors have each other as the one above, and limits the rate. Pure: the caller passes in the time
+// Filters the moments that a collector asks the recorders of its nodes to keep: drops those passed on lately,
+// as where two collectors have each other above, and limits their rate. Pure: the caller passes in the time
 // of a monotonic clock.
 #pragma once
 
@@ -34,7 +34,7 @@ class PassedMoments {
     return true;
   }
 
-  /// True at most once in kWarnEvery_s: the warning that nodes were not asked is due then.
+  /// True at most once in kWarnEvery_s: whether to warn that nodes could not be asked.
   [[nodiscard]] bool may_warn(double now_s) noexcept {
     if (warned_s_ && now_s - *warned_s_ < kWarnEvery_s) return false;
     warned_s_ = now_s;

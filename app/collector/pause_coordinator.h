@@ -1,6 +1,5 @@
 // The collector's side of [Note: pausing without an open collective] (instrumentation/gate.h): decides which
-// command each rank gets. Pure: no socket, no clock; the collector passes in messages and their arrival
-// times.
+// command each rank gets. Pure: no socket, no clock; the collector passes in messages and times of arrival.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ class RankTable {
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
   [[nodiscard]] const RankCounts& counts() const noexcept { return counts_; }
-  /// Age at which the rank's pending events become a chunk. For a lost rank there is nothing to wait for.
+  /// Age at which the rank's pending events become a chunk; shorter for a lost rank, which sends no more.
   [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
     const double age_s = pacing_.pace().chunk_age_s;
     return rank.row.connected ? age_s : std::min(age_s, kShortestIdleAge_s);

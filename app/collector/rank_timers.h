@@ -42,18 +42,18 @@ class RankTimers {
   }
   /// Entries of the queue, superseded ones included.
   [[nodiscard]] std::size_t entries() const noexcept { return queue_.size(); }
-  /// Most queue entries per rank.
+  /// Most queue entries per scheduled rank, on average.
   static constexpr std::size_t kMostStale = 4;
 
  private:
   using Entry = std::pair<double, std::uint32_t>;
-  /// One that was replaced by an earlier time comes up when it is due itself, which may be late.
+  /// A superseded entry stays in the queue until its own time, which may be late.
   void drop_stale() {
     queue_ = {};
     for (const auto& [rank, at_s] : at_s_) queue_.push({at_s, rank});
   }
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
-  std::unordered_map<std::uint32_t, double> at_s_;  ///< the entry of `queue_` that counts
+  std::unordered_map<std::uint32_t, double> at_s_;  ///< time of each rank's valid entry in `queue_`
 };
 
 }  // namespace shardscope::collector

@@ -50,8 +50,7 @@ class Recorder {
   [[nodiscard]] bool idle() const;
   /// Waits at most `seconds` until every queued item is recorded. False: timed out.
   bool settle(double seconds);
-  /// Records the remaining items, completes and closes the recording and ends the thread. Returns the error,
-  /// or an empty string.
+  /// Records the remaining items, closes the recording and ends the thread. Returns the error; empty: none.
   std::string finish();
 
  private:

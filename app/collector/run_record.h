@@ -53,16 +53,15 @@ class RunRecord {
   /// Queues pending events for the recorder, whatever their age, as far as it has room: with many ranks
   /// chunks may grow old, and their memory is bounded.
   void hand_over(RankTable& ranks, double now_s);
-  /// Sheds pending events, lowest detail first, until the rest is within the limit. Steps and memory
-  /// watermarks stay, so the rest may exceed it. Returns the number of shed events, and counts them in the
-  /// status.
+  /// Sheds pending events, lowest detail first, until an eighth of the limit is free. Steps and memory
+  /// watermarks stay, so it may not get there. Returns the number shed, and adds it to the status.
   std::uint64_t shed(RankTable& ranks, double now_s);
 
   /// Bytes received and not recorded.
   [[nodiscard]] std::size_t bytes() const noexcept { return pending_bytes_ + recorder_->queued_bytes(); }
   /// Pending events exceed half the limit: hand_over() them, whatever their age, before they are shed.
   [[nodiscard]] bool crowded() const noexcept { return pending_bytes_ > intake_limit_ / 2; }
-  /// The recorder is behind by the limit.
+  /// Pending and queued events exceed the limit.
   [[nodiscard]] bool full() const noexcept { return bytes() > intake_limit_; }
   /// The recorder's queue has room. Else chunks wait here, where they can still be shed.
   [[nodiscard]] bool has_room() const noexcept { return recorder_->queued_bytes() < intake_limit_ / 4; }

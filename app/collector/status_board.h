@@ -1,5 +1,5 @@
-// State shared by a collector's thread and other threads: its status, and their requests. Each call records
-// one event, under one lock.
+// State shared by a collector's thread and other threads: its status, and their requests. Each call is
+// atomic: it locks the mutex once.
 #pragma once
 
 #include <atomic>

@@ -87,7 +87,7 @@ class Upstream {
   /// A queue holds nothing but what is never shed (steps, watermarks of memory) and is over its part of the
   /// bound: until the collector above has taken some of it, the ranks have to wait.
   [[nodiscard]] bool full() const noexcept { return full_ != 0; }
-  /// Bytes of queued events and texts. At most UpstreamOptions::bytes plus a batch of each rank.
+  /// Bytes of messages queued or unconfirmed. At most UpstreamOptions::bytes plus a batch of each rank.
   [[nodiscard]] std::size_t queued_bytes() const noexcept;
 
  private:

@@ -20,7 +20,7 @@ namespace wire = instrumentation::wire;
 
 class ViewServer {
  public:
-  /// Data of a reply besides the log; called for every reply.
+  /// Callbacks: `fill` and `revision` give a reply's data besides the log; the others report events.
   struct Source {
     std::function<void(wire::ViewReply& reply, std::uint64_t known_revision)> fill;  ///< ranks, control, ...
     std::function<std::uint64_t()> revision;  ///< changes when fill() has something new

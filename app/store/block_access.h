@@ -64,7 +64,7 @@ class BlockAccess {
   /// Bytes over all ranks, kept up by them: in blocks that can be spilled, and of what is kept beside them.
   std::size_t packed_bytes = 0, index_bytes = 0;
   [[nodiscard]] std::uint64_t spilled_bytes() const noexcept { return spill_.bytes(); }
-  /// Moves the block's packed data to the temporary file. False when that is full.
+  /// Moves the block's packed data to the temporary file. False when that cannot be written.
   [[nodiscard]] bool spill(Block& block);
   /// The block is evicted.
   void forget(const Block& block);
