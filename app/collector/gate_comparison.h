@@ -19,7 +19,7 @@ namespace shardscope::collector {
 /// Stores the last kRemembered gates; memory does not grow.
 class GateComparison {
  public:
-  /// A rank that passed another gate than one before it had, under the same number.
+  /// Two ranks that passed different gates with the same number.
   struct Difference {
     std::uint32_t number = 0;
     struct Gate {
@@ -33,7 +33,7 @@ class GateComparison {
                                               std::span<const instrumentation::Event> events);
   /// For the user: which gate each of the two ranks passed.
   [[nodiscard]] std::string text_of(const Difference& difference) const;
-  /// Tables of a rank: gates are called by their modules.
+  /// Reads the modules' names, which name gates, from a rank's tables.
   void learn(const instrumentation::RunTables& tables) { names_.learn(tables); }
   [[nodiscard]] const GateNames& names() const noexcept { return names_; }
   /// Gates after this number are compared again: from there on all ranks number alike.

@@ -16,11 +16,11 @@ class Pacing {
   /// Time between two readings of the clock that counts as a stall; a normal turn takes less than a tenth.
   static constexpr double kStall_s = 2;
   static constexpr double kRoundPerRank_s = 50e-6, kShortestRound_s = 0.001, kLongestRound_s = 0.05;
-  /// Of a run that is only recorded: a round of thousands of ranks takes longer than what arrived between
-  /// two.
+  /// For a run that is only recorded: a round over thousands of ranks costs more than the messages received
+  /// between two rounds.
   static constexpr double kLongestIdleRound_s = 0.2;
 
-  /// As of the last round over the ranks.
+  /// State as of the last round over the ranks.
   [[nodiscard]] Watch watched() const noexcept { return watched_; }
   [[nodiscard]] const CollectorPace& pace() const noexcept { return pace_; }
   /// True where the state has changed.

@@ -48,7 +48,7 @@ class PublishedControlState {
     reply.finished = over_;
   }
 
-  /// Last reported by a rank or set by a viewer; -1: not known. Returns the one before.
+  /// Stores the detail last reported by a rank or set by a viewer; -1: not known. Returns the previous one.
   int set_detail(int detail) noexcept { return std::exchange(detail_, detail); }
 
  private:

@@ -30,7 +30,7 @@ class RankSender {
   void send_receipts(double now);
 
  private:
-  /// With a node's connection all its ranks are lost.
+  /// The rank is lost; with a node's connection all ranks of the node are.
   void connection_closed(RankSession& rank);
 
   RankTable& ranks_;

@@ -26,11 +26,11 @@ class RunRecord {
   RunRecord(const CollectorOptions& options, StatusBoard& board)
       : sink_(options.record_path, options.view_log), intake_limit_(options.intake_bytes), board_(board) {}
 
-  /// Its read() and log() are for every thread; the rest belongs to the recorder.
+  /// Its read() and log() are for every thread, the rest is for the recorder only.
   [[nodiscard]] RunSink& sink() noexcept { return sink_; }
   /// Starts the recorder's thread. `notify`: as Recorder's.
   void begin(std::function<void()> notify) { recorder_.emplace(sink_, std::move(notify)); }
-  /// From begin() on.
+  /// Only after begin().
   [[nodiscard]] Recorder& recorder() noexcept { return *recorder_; }
 
   /// Turns the rank's pending events into chunks, one or all.

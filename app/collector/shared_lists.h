@@ -17,7 +17,7 @@ namespace shardscope::collector {
 
 class SharedLists {
  public:
-  /// Tables of one rank. The lists live as long as tables that have them.
+  /// Tables of one rank. Lists are freed with the last tables that share them.
   struct Tables {
     instrumentation::RunTables own;  ///< without lists
     std::shared_ptr<const instrumentation::RunTables> lists;

@@ -55,7 +55,7 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.ranks_connected = ranks;
   }
-  /// A rank has reported its end. `code`: the first that is not 0 stays.
+  /// A rank has reported its end. Stores the first `code` that is not 0, with its `text`.
   void rank_ended(std::uint32_t rank, std::int32_t code, const std::string& text, std::uint32_t finished) {
     const std::lock_guard lock(mutex_);
     if (code != 0 && status_.exit_code == 0) {
@@ -64,12 +64,12 @@ class StatusBoard {
     }
     status_.ranks_finished = finished;
   }
-  /// Whether the run is over for this collector.
+  /// Sets whether the run is over for this collector.
   void set_finished(bool finished) {
     const std::lock_guard lock(mutex_);
     status_.finished = finished;
   }
-  /// `events` in all. True where it is more than before.
+  /// Sets the total of `events`. True where it has changed.
   [[nodiscard]] bool shed_upstream(std::uint64_t events) {
     const std::lock_guard lock(mutex_);
     return std::exchange(status_.shed_upstream, events) != events;
@@ -78,12 +78,12 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.viewers = count;
   }
-  /// `connections` in all. True where it is more than before.
+  /// Sets the total of `connections`. True where it has changed.
   [[nodiscard]] bool flooding(std::uint64_t connections) {
     const std::lock_guard lock(mutex_);
     return std::exchange(status_.flooding, connections) != connections;
   }
-  /// What stopped the recording; empty: nothing has. The first stays. True where this is it.
+  /// Stores the first error of the recording; empty: there is none. True where it was stored now.
   [[nodiscard]] bool recording_failed(const std::string& error) {
     const std::lock_guard lock(mutex_);
     if (error.empty() || !status_.recording_error.empty()) return false;
@@ -141,7 +141,7 @@ class StatusBoard {
   mutable std::mutex mutex_;
   CollectorStatus status_;
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits_;
-  std::optional<instrumentation::Detail> detail_;  ///< that the owner wants of the ranks
+  std::optional<instrumentation::Detail> detail_;  ///< requested by the owner
   std::vector<store::Moment> asked_for_, node_requests_;
   std::atomic<bool> all_gone_{false};  ///< the processes of all ranks have ended
 };
