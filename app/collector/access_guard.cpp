@@ -156,7 +156,7 @@ void AccessGuard::follow(Watched& watched, std::uint16_t event, std::uint32_t va
       watched.handshakes.accepted(static_cast<int>(value), now_s);
       return;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:  // answer() has said why
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:  // answer() has reported the reason
       watched.handshakes.resolved();
       return;
     case ZMQ_EVENT_DISCONNECTED:

@@ -7,7 +7,7 @@
 
 namespace shardscope::collector {
 
-/// Two clocks differ by a line, offset and drift, as long as neither wanders. A reading that says "at this
+/// Two clocks differ by a line, offset and drift, as long as neither wanders. A reading of the form "at this
 /// time the offset is at least (or at most) this" is a half-plane of such lines, and several make a convex
 /// polygon; at any time the smallest and the largest offset are those of two of its corners. So the bound
 /// is strict, which that of a fitted line is not, and a reading that no line agrees with shows that a

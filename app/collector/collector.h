@@ -39,7 +39,7 @@ struct CollectorOptions {
   std::string run_id;          ///< the only run that is accepted; empty: the first that publishes anything
   double lease_s = 10;
   /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user
-  /// find by themselves (instrumentation/local_keys.h), over ipc whoever this user is.
+  /// find by themselves (instrumentation/local_keys.h), over ipc any process of this user.
   std::string keys;
   bool insecure = false;     ///< without keys: anyone who reaches it can read and control the run
   std::string upstream;      ///< collector above, to which the ranks' messages are relayed; empty: none
@@ -67,7 +67,7 @@ struct CollectorStatus {
   std::uint64_t control = 0;        ///< control messages received, of ranks and of nodes' collectors
   std::uint64_t dropped = 0;        ///< events dropped by ranks and by collectors
   std::uint64_t shed = 0;           ///< of these, by this collector
-  std::uint64_t shed_upstream = 0;  ///< not passed on to the collector above, which counts them as well
+  std::uint64_t shed_upstream = 0;  ///< not relayed to the collector above, which counts them as well
   std::uint64_t rejected = 0;       ///< messages ignored
   std::map<std::string, std::uint64_t>
       rejected_by;             ///< the same by reason: size, garbage, version, value, order, ...
@@ -112,11 +112,11 @@ class Collector {
   /// Sets the ranks' level of detail, like a viewer's command. Not for a node's collector: its commands come
   /// from the collector above.
   void set_detail(instrumentation::Detail detail);
-  /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. A rank that has reported
-  /// its end itself is left as it is.
+  /// Reports how a rank's process ended, from the launcher: 128 + signal, or its exit code. Ignored for a
+  /// rank that has reported its end itself.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);
-  /// The processes of all ranks have ended, though some did not report it: viewers learn that the run is
-  /// over.
+  /// Reports that the processes of all ranks have ended, even if some did not report it: viewers are told
+  /// that the run is over.
   void note_over();
   void stop();  ///< ends the thread, commits and closes the recording
 

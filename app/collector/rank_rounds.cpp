@@ -11,7 +11,7 @@ namespace shardscope::collector {
 void Collector::State::run_due_timers(double now) {
   for (const std::uint32_t id : ranks.take_due(now)) {
     RankSession* const known = ranks.known(id);
-    if (known == nullptr) continue;  // forgotten meanwhile
+    if (known == nullptr) continue;  // removed meanwhile
     RankSession& rank = *known;
     flush_if_due(rank, now);
     confirm_and_ping(rank, now);

@@ -31,7 +31,7 @@ class RankSession {
   /// Classification of a message by its sender and number.
   enum class Order : std::uint8_t {
     next,         ///< as expected, or after a gap that has been counted
-    again,        ///< received before, and not confirmed by then: its connection was cut meanwhile. Ignore
+    again,        ///< received before; sent again over another connection, since unconfirmed then: ignore
     duplicate,    ///< replayed or out of order: ignore
     stale,        ///< of a process that was replaced: ignore
     implausible,  ///< its number implies a gap larger than a process can cause: ignore
@@ -284,7 +284,7 @@ class RankSession {
   static constexpr std::size_t kKnownTexts = 64;
   std::deque<std::size_t> texts_;  ///< their hashes, oldest first
   LostWithNode lost_with_node_;
-  /// Messages `first` to `next` - 1 of process `source` have arrived through a node's collector.
+  /// Counts messages `first` to `next` - 1 of process `source`, received through a node's collector.
   void follow_source(std::uint64_t source, std::uint64_t first, std::uint64_t next);
   std::optional<std::uint64_t> source_;   ///< the rank's process, as its node's collector names it
   std::uint64_t source_next_ = 0;         ///< its messages before this number have arrived, or count as lost
