@@ -1,4 +1,4 @@
-// what-if for findings: plays what they would change, so that only what gains is advised.
+// what-if for findings: plays each finding's change, so that only changes with a gain are advised.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace shardscope::cli {
 
-/// Plays of one recording at most, each of four steps; and no new one after kAdviceSeconds.
+/// Most plays of one recording, each of four steps; none begins after kAdviceSeconds.
 inline constexpr std::size_t kAdvicePlays = 40;
 inline constexpr double kAdviceSeconds = 30;
 

@@ -1,4 +1,4 @@
-// What a finished recording is turned into: a report page and a screenshot of every panel.
+// Artifacts made from a finished recording: a report page and a screenshot of every panel.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ void write_report(const RunSource& run, const std::string& name, const std::stri
                   const std::string& baseline = {});
 
 /// Renders each panel with the dashboard program, off screen. Returns the files written; a panel that
-/// fails is named on standard error and left out.
+/// fails is reported on standard error and omitted.
 [[nodiscard]] std::vector<std::string> write_screenshots(const std::string& recording,
                                                          const std::string& folder, const std::string& size);
 

@@ -1,4 +1,4 @@
-// `attach` of a run over several nodes: what its ranks connect to, and which options go together.
+// `attach` of a run over several nodes: the endpoint that its ranks connect to, and checks of its options.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace shardscope::cli {
 struct NodeOptions {
   std::string
       folder;  ///< where the settings' folder is made, of a file system that all nodes have; empty: temporary
-  std::string advertise;  ///< this node's name or address as the others know it; empty: as it calls itself
+  std::string advertise;  ///< this node's name or address for other nodes; empty: its host name
 };
 
 /// Where ranks of other nodes find what is bound at `bound`: "tcp://0.0.0.0:5711" is tcp://HOST:5711, with

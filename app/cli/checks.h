@@ -1,4 +1,4 @@
-// Checks of option values whose messages can be read.
+// Validators of option values, with readable messages.
 #pragma once
 
 #include <CLI/CLI.hpp>

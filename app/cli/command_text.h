@@ -1,5 +1,5 @@
-// What the command line says of itself: read from the CLI11 definitions, for everything that is made of them
-// (manual_pages.h, completions.h).
+// Names and help texts of verbs and options, read from the CLI11 definitions; input of manual_pages.h and
+// completions.h.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace shardscope::cli {
 
 struct OptionText {
   std::vector<std::string> names;    ///< with dashes; of an argument without dashes its name
-  std::string value;                 ///< what is given with it, in the words of --help; empty: a flag
-  std::vector<std::string> choices;  ///< all values there are, where they are few
+  std::string value;                 ///< its value's type, as in --help; empty: a flag
+  std::vector<std::string> choices;  ///< all possible values, where they are few
   std::string description, default_value;
   bool required = false, repeatable = false;
 };

@@ -1,5 +1,5 @@
-// How fast a data type computes that the recorded run did not use. A recording cannot say it; a trial on the
-// same machine can.
+// Measures how fast a data type computes that the recorded run did not use, by a trial on the same
+// machine.
 #pragma once
 
 #include <cstdint>

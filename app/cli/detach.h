@@ -1,4 +1,4 @@
-// --detach: the work goes on in the background, whatever becomes of the terminal and of the connection to it.
+// --detach: the verb runs in the background, independent of the terminal and of the connection to it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Raises what the ranks emit for some steps after a trigger, then lowers it again.
+// Raises the ranks' level of detail for some steps after a trigger, then lowers it again.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// How many parameters an estimate is of: given, read from a file of weights, or counted from a model.
+// The number of parameters of an estimate: given, read from a file of weights, or counted from a model.
 #pragma once
 
 #include <cstdint>

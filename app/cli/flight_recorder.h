@@ -1,6 +1,6 @@
-// The recorder's own watch over a run of which not everything is kept: what is unusual becomes a moment,
-// around which the recording keeps everything. It costs no copy of the events: steps, memory, ends and losses
-// of the collector's totals are what it looks at; findings, which need the events themselves, are `watch`'s.
+// Detects unusual events of a run whose recording has limits: each becomes a moment, around which the
+// recording keeps everything. Needs no copy of the events: it reads steps, memory, ends and losses from the
+// collector's totals. Findings, which need the events themselves, are left to `watch`.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// How --help writes options: in words, where CLI11 writes down what its validators are called.
+// Formats options in --help in words, where CLI11 prints the names of its validators.
 #pragma once
 
 #include <CLI/CLI.hpp>

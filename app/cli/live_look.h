@@ -1,4 +1,4 @@
-// A bounded look at a live run, for verbs that say something of it once: `why`, `findings`.
+// Reads a live run for a bounded time, for verbs that report on it once: `why`, `findings`.
 #pragma once
 
 #include <cstddef>

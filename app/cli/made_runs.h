@@ -1,4 +1,4 @@
-// Files that a verb must not write over: recordings of runs that were made, and the weights that they left.
+// Files that a verb must not overwrite: recordings of real training runs, and their weights.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 namespace shardscope::cli {
 
-/// A recording and what was measured of it.
+/// A recording and the pace measured from it.
 struct Measured {
   store::Store store;
   analysis::Pace pace;
@@ -31,7 +31,7 @@ class ModelledRun {
   void set_ranks(std::uint32_t ranks) { command_.ranks = ranks; }
   void set_quiet(bool quiet) { command_.quiet = quiet; }
 
-  /// Plays `config` and gives the recording's path. Throws UserError, also where it was interrupted.
+  /// Plays `config` and returns the recording's path. Throws UserError, also where it was interrupted.
   std::string play(const TemporaryConfig& config, const std::string& name, std::int64_t steps);
 
   struct Machine {
@@ -40,7 +40,7 @@ class ModelledRun {
     std::int64_t steps = 4;  ///< to play
   };
   /// Changes `rates` until `config` played with them computes as long as `wanted` did: at most 12 runs.
-  /// Gives the last of them.
+  /// Returns the last of them.
   Measured fit(analysis::Rates& rates, const TemporaryConfig& config, const analysis::Pace& wanted,
                const Machine& machine);
 

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in one line: which word, and what was perhaps meant.
+// Describes a command line error in one line: the wrong word, and a suggestion.
 #pragma once
 
 #include <string>

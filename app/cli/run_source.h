@@ -1,4 +1,4 @@
-// What a verb that reads a run is given: a recording, or a run that goes on.
+// The input of a verb that reads a run: a recording, or a live run.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace shardscope::cli {
 
 struct RunSource {
   store::Store store;
-  store::RecordingInfo info;  ///< of a live run: what may be missing, as its problems
+  store::RecordingInfo info;  ///< of a live run: possible gaps, as its problems
   bool live = false;
 };
 

@@ -1,4 +1,4 @@
-// Playing a simulated run: the program that plays it, as a child, and a collector that records what it emits.
+// Plays a simulated run: the simulator as a child process, and a collector that records its events.
 #pragma once
 
 #include <cstdint>

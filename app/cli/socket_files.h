@@ -1,4 +1,4 @@
-// The files of an ipc:// endpoint, which ZeroMQ leaves where they are.
+// The files of an ipc:// endpoint, which ZeroMQ does not remove.
 #pragma once
 
 #include <sys/types.h>

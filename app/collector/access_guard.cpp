@@ -18,11 +18,11 @@ constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDS
                           ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 constexpr int kEvents =
     kFailures | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
-/// Of connections that come and go while the collector is busy. Beyond it libzmq waits.
+/// Most queued monitor events, of connections made while the collector is busy. Beyond it libzmq waits.
 constexpr int kEventsKept = 100'000;
 constexpr const char* kNotSpoken = "it does not speak this protocol";
 
-/// A request of libzmq's: version, id, domain, address, routing id, mechanism, credentials.
+/// Frames of a ZAP request.
 enum Frame : std::size_t { version, id, domain, address, routing_id, mechanism, credentials, kFrames };
 
 std::vector<zmq::message_t> receive_all(zmq::socket_t& socket) {
@@ -40,7 +40,7 @@ struct Process {
   std::uint32_t user = 0, id = 0;
 };
 
-/// Over ipc libzmq reports an address that ends in ":user:group:process", as the kernel has them; else none.
+/// Over ipc libzmq reports an address that ends in ":user:group:process", from the kernel; else nullopt.
 std::optional<Process> process_at(const std::string& address) {
   std::array<std::uint32_t, 3> numbers{};
   std::size_t end = address.size();
@@ -52,7 +52,7 @@ std::optional<Process> process_at(const std::string& address) {
     if (error != std::errc{} || rest != last) return std::nullopt;
     end = colon;
   }
-  // An IPv6 address may end like it, but has more colons or brackets before.
+  // An IPv6 address may end like this, but has more colons before.
   if (address.substr(0, end).find(':') != std::string::npos) return std::nullopt;
   return Process{numbers[0], numbers[2]};
 }
@@ -108,7 +108,7 @@ bool AccessGuard::readable(const SocketPoll& poll) const noexcept {
 std::string AccessGuard::right_of(const std::vector<zmq::message_t>& request,
                                   std::vector<Refusal>& refusals) const {
   const std::string_view how = request.size() > mechanism ? request[mechanism].to_string_view() : "";
-  // A socket with keys takes no peer without: libzmq does not get as far as asking here.
+  // A socket with keys rejects peers without one before libzmq sends a request.
   if (how == "NULL" && !keys_in_use_) {
     const std::optional<Process> peer = process_at(request[address].to_string());
     if (!own_user_only_ || (peer && (peer->user == geteuid() || peer->user == 0))) return "anybody";
@@ -156,7 +156,7 @@ void AccessGuard::follow(Watched& watched, std::uint16_t event, std::uint32_t va
       watched.handshakes.accepted(static_cast<int>(value), now_s);
       return;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:  // answer() has said why
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:  // answer() has reported the reason
       watched.handshakes.resolved();
       return;
     case ZMQ_EVENT_DISCONNECTED:
@@ -210,7 +210,7 @@ std::string AccessGuard::who(zmq::message_t& message) const {
     return std::string(text == nullptr ? "" : text);
   };
   std::string address = text_of("Peer-Address");
-  // The sockets take IPv6 as well, and give IPv4 addresses in its notation.
+  // The sockets accept IPv6 as well, and report IPv4 addresses in its notation.
   if (constexpr std::string_view kMapped = "::ffff:"; address.starts_with(kMapped))
     address.erase(0, kMapped.size());
   const std::string right = text_of("User-Id");

@@ -1,7 +1,7 @@
-// Who may connect to a collector, and how many were refused. Answers libzmq's questions (ZAP, RFC 27): with
-// keys from the collector's list of public keys, of which each has one right and each socket asks for one;
-// without them every peer that speaks today's protocol (make_socket). Also counts peers whose handshake fails
-// earlier: without a key, with another protocol, with noise.
+// Access control of a collector, and a count of refused connections. Answers libzmq's authentication requests
+// (ZAP, RFC 27). With keys: each public key in the collector's list has one role, and each socket accepts
+// certain roles. Without keys: every peer that speaks today's protocol (make_socket). Also counts peers whose
+// handshake fails earlier: no key, another protocol, garbage.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ namespace shardscope::collector {
 /// Used by the collector's thread.
 class AccessGuard {
  public:
-  /// Binds the handler, so before the sockets bind. Without a key every peer is accepted.
+  /// Binds the ZAP handler; must be called before the sockets bind. Without a key every peer is accepted.
   AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key);
   /// Without keys, over ipc: accepts processes of this process's user and of root; the kernel reports which.
   void admit_own_user() noexcept { own_user_only_ = true; }
-  /// Follows the socket's handshakes. `name`: for the guard's texts.
+  /// Monitors the socket's handshakes. `name`: of the socket, for the guard's texts.
   void watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name);
 
-  /// Adds what becomes readable when serve() has work; once, after watch().
+  /// Adds the sockets that become readable when serve() has work; call once, after watch().
   void add_to(SocketPoll& poll);
-  /// As of its last wait: serve() has work.
+  /// Whether serve() has work, as of the poll's last wait.
   [[nodiscard]] bool readable(const SocketPoll& poll) const noexcept;
 
   struct Refusal {
@@ -38,7 +38,7 @@ class AccessGuard {
   };
   /// Answers pending requests; returns the peers refused since the last call. `now_s`: of a monotonic clock.
   [[nodiscard]] std::vector<Refusal> serve(double now_s);
-  /// Those that count as refused only because their handshake timed out; reads no socket.
+  /// Returns the peers refused because their handshake timed out; reads no socket.
   [[nodiscard]] std::vector<Refusal> overdue(double now_s);
 
   /// True if the sender of `message` has `role`. Without keys every peer has every role.
@@ -67,7 +67,7 @@ class AccessGuard {
   std::map<std::string, Holder> allowed_;  ///< by public key, 32 bytes
   zmq::socket_t handler_;
   std::vector<Watched> watched_;
-  std::vector<std::size_t> poll_items_;  ///< in the poll
+  std::vector<std::size_t> poll_items_;  ///< indices in the poll
 };
 
 }  // namespace shardscope::collector

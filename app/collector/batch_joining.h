@@ -1,4 +1,4 @@
-// Batches of a rank that wait at its node's collector, as one: when that may be done without saying less.
+// Joins batches of a rank that wait in the queue of its node's collector, where no information is lost by it.
 // Pure.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace shardscope::collector {
 
 namespace wire = instrumentation::wire;
 
-/// Of one batch.
+/// Upper bound of events in one joined batch.
 inline constexpr std::size_t kMostJoinedEvents = instrumentation::kBatchEvents;
-/// Gaps that are further apart stay apart: between them what the rank did is known.
+/// Gaps further apart than this are not merged: the rank's events between them are complete.
 inline constexpr std::int64_t kSameGap_ns = 1'000'000;
 
-/// Whether `next`, which follows `batch` in the same queue, may become a part of it. What is missing lies
-/// before a batch's events: so a `next` with something missing before it stays apart, unless it goes on with
-/// the gap that `batch` has, of what the queue shed.
+/// Whether `next`, which follows `batch` in the same queue, may be appended to it. Missing events lie before
+/// a batch's events, so a `next` with missing events before it stays separate, unless these continue the
+/// gap of events that the queue shed before `batch`.
 [[nodiscard]] inline bool may_join(const wire::Batch& batch, const wire::Batch& next) noexcept {
   if (!batch.relay || !next.relay || batch.events.empty() || next.events.empty() ||
       batch.events.size() + next.events.size() > kMostJoinedEvents)

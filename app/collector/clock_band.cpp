@@ -44,7 +44,7 @@ bool ClockBand::at_most(std::int64_t at_ns, std::int64_t offset_ns) {
 }
 
 bool ClockBand::drift_within(double steepest) {
-  // Scaled to nanoseconds, as offsets are.
+  // Scaled to nanoseconds, like offsets.
   return clip([&](const Line& line) { return (steepest - line.drift) * kFar_ns; }) &&
          clip([&](const Line& line) { return (line.drift + steepest) * kFar_ns; });
 }

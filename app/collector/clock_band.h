@@ -1,4 +1,4 @@
-// What is known of the offset between two clocks: every line that no reading contradicts.
+// Bounds of the offset between two clocks: the set of all lines that no reading contradicts.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace shardscope::collector {
 
-/// Two clocks differ by a line, offset and drift, as long as neither wanders. A reading that says "at this
+/// Two clocks differ by a line, offset and drift, as long as neither wanders. A reading of the form "at this
 /// time the offset is at least (or at most) this" is a half-plane of such lines, and several make a convex
 /// polygon; at any time the smallest and the largest offset are those of two of its corners. So the bound
 /// is strict, which that of a fitted line is not, and a reading that no line agrees with shows that a
@@ -26,13 +26,13 @@ class ClockBand {
   /// stays as it was.
   bool at_least(std::int64_t at_ns, std::int64_t offset_ns);
   bool at_most(std::int64_t at_ns, std::int64_t offset_ns);
-  /// Leaves those whose drift is at most `steepest` in either direction. False as above.
+  /// Leaves the lines whose drift is at most `steepest` in either direction. False: as for at_least().
   bool drift_within(double steepest);
 
-  /// Of the offset at this time, nanoseconds beyond base_ns().
+  /// Range of the offset at this time, in nanoseconds relative to base_ns().
   [[nodiscard]] Range at(std::int64_t at_ns) const;
   [[nodiscard]] std::int64_t base_ns() const noexcept { return offset_; }
-  /// Seconds per second.
+  /// Range of the drift, in seconds per second.
   [[nodiscard]] Range drift() const;
 
  private:
@@ -40,7 +40,7 @@ class ClockBand {
   struct Line {
     double at_base = 0, drift = 0;
   };
-  /// Leaves the lines of which `inside_by` is not negative; it is linear in both of a line's numbers.
+  /// Leaves the lines for which `inside_by` is not negative; it must be linear in a line's offset and drift.
   template <typename InsideBy>
   bool clip(InsideBy inside_by);
 

@@ -9,14 +9,14 @@
 namespace shardscope::collector {
 
 namespace {
-/// Of readings of which the best is kept; shorter in the beginning, so that the drift is known soon.
+/// Length of a window, whose tightest readings are kept; short in the beginning: the drift is known soon.
 constexpr std::int64_t kShortestWindow = 250'000'000, kWindow = 4'000'000'000;
 constexpr std::size_t kWindows = 24;
-/// The kernel slews a clock by 500 at most while it is disciplined: two differ by twice that.
+/// The kernel slews a disciplined clock by 500 parts per million at most: two differ by twice that at most.
 constexpr double kSteepest = 1e-3;
-/// They wander slowly with temperature: what a second of age adds to a bound.
+/// Clocks wander slowly with temperature: added to a bound per second of age.
 constexpr double kWander = 1e-6;
-/// Windows for a drift: with fewer it is all but unknown.
+/// Least windows for a drift: with fewer it is almost unknown.
 constexpr std::size_t kDriftWindows = 4;
 
 std::int64_t wandered(std::int64_t age_ns) {
@@ -26,14 +26,14 @@ std::int64_t wandered(std::int64_t age_ns) {
 
 void ClockEstimator::add(std::int64_t sent, std::int64_t rank_received, std::int64_t rank_sent,
                          std::int64_t received) {
-  // Beyond 36 years sums of four would overflow; no clock says such things.
+  // Beyond 36 years sums of four would overflow; no clock has such a reading.
   for (const std::int64_t reading : {sent, rank_received, rank_sent, received}) {
     if (!plausible_time(reading)) return;
   }
   const std::int64_t trip = (received - sent) - (rank_sent - rank_received);
   if (received < sent || rank_sent < rank_received || trip < 0) return;
   const Reading low{rank_received, sent - rank_received}, high{rank_sent, received - rank_sent};
-  // The trip itself is certain: where nothing agrees with it, what was known is of another clock.
+  // The trip itself is certain: where the bounds contradict it, the earlier readings are of another clock.
   if (band_ && (rank_received < windows_.back().begin || bounds(rank_received).high_ns < low.offset ||
                 bounds(rank_sent).low_ns > high.offset)) {
     windows_.clear();
@@ -63,8 +63,8 @@ bool ClockEstimator::refine(std::int64_t low_at, std::int64_t low_ns, std::int64
   return true;
 }
 
-/// Into the newest window, where it says more than what is there. Readings of other times are compared along
-/// the drift.
+/// Stores readings in the newest window where they are tighter than its own. Readings of different times are
+/// compared along the drift. Returns whether any was stored.
 bool ClockEstimator::keep(Reading low, Reading high) {
   Window& window = windows_.back();
   const double drift = drift_ns_per_s() * 1e-9;
@@ -78,17 +78,17 @@ bool ClockEstimator::keep(Reading low, Reading high) {
 }
 
 namespace {
-/// Leaves the lines that agree with both, of which `wandered` has the age.
+/// Leaves the lines that agree with both readings, widened by wandered() for their age at `now`.
 template <typename Reading>
 bool leave(ClockBand& band, const Reading& low, const Reading& high, std::int64_t now) {
-  // A nanosecond for what rounding loses.
+  // One nanosecond for rounding.
   return band.at_least(low.at, low.offset - 1 - wandered(now - low.at)) &&
          band.at_most(high.at, high.offset + 1 + wandered(now - high.at));
 }
 }  // namespace
 
-/// The newest of them first: where an older one agrees with no line that the newer ones leave, a clock was
-/// slewed since, and all that is older says nothing any more.
+/// Newest windows first: where an older one agrees with no line that the newer ones leave, a clock was slewed
+/// in between; that window and all older ones are discarded.
 void ClockEstimator::fit_older() {
   const Reading& now = windows_.back().low;
   older_.emplace(now.at, now.offset, kSteepest);
@@ -102,7 +102,7 @@ void ClockEstimator::fit_older() {
   }
 }
 
-/// The newest window outweighs all others: it is what was seen last.
+/// Where the newest window contradicts the others, they are discarded: it has the latest readings.
 void ClockEstimator::fit() {
   const Window newest = windows_.back();
   band_ = older_;
@@ -124,7 +124,7 @@ ClockEstimator::Bounds ClockEstimator::bounds(std::int64_t rank_ns) const {
   if (same_ || !band_) return {};
   rank_ns = std::clamp(rank_ns, -kPlausibleTime_ns, kPlausibleTime_ns);
   const ClockBand::Range range = band_->at(rank_ns);
-  // Age since the nearest evidence.
+  // Distance in time from the nearest reading.
   const Window &first = windows_.front(), &last = windows_.back();
   const std::int64_t newest = std::max(last.low.at, last.high.at);
   const std::int64_t oldest = std::min(first.low.at, first.high.at);

@@ -16,14 +16,14 @@ using instrumentation::EventKind;
 
 namespace {
 constexpr std::int64_t kUnknown = INT64_MIN;
-/// A collective's end without `collective_entered` is a stamp on a GPU's stream: what its conversion to the
-/// host's clock may err by (half of what reading both clocks at once takes; runtime/device/cuda/stamper.h).
+/// A collective's end without `collective_entered` is a timestamp on a GPU's stream: bound on the error of
+/// its conversion to the host's clock (half the time to read both clocks; runtime/device/cuda/stamper.h).
 constexpr std::int64_t kStamp_ns = 20'000;
-/// Time between two sampled collectives, and what each rank adds to it: a window of the estimator has a
-/// hundred samples, with 1,024 ranks thirty.
+/// Time between two sampled collectives, and the part added per rank: a window of the estimator has up to two
+/// hundred samples, with 1,024 ranks about thirty.
 constexpr double kEvery_s = 0.02, kEveryOfRank_s = 1e-4;
 
-/// Done only when every rank has brought its part.
+/// Whether the operation cannot end on any rank before every rank has entered it.
 bool ends_after_all(CollectiveOp op) {
   switch (op) {
     case CollectiveOp::all_gather:
@@ -47,7 +47,7 @@ bool among_all(instrumentation::CollectiveCode code) {
   return !code.known() || code.scope() == CollectiveScope::world;
 }
 
-/// Of a collective's begin, its end or collective_entered: their first fields are the same.
+/// Fields of a collective's begin, its end or collective_entered: their first fields are the same.
 instrumentation::Fields<EventKind::collective_begin> fields_of(const Event& event) noexcept {
   return instrumentation::as<EventKind::collective_begin>(event);
 }
@@ -73,7 +73,7 @@ void CollectiveClockSamples::add_begin(std::uint32_t rank, std::uint32_t world, 
   const auto at = static_cast<std::int64_t>(event.ticks);
   if (!plausible_time(at)) return;
   Slot* slot = find(fields_of(event).sequence);
-  // One that another rank has completed before would wait for that rank until it times out.
+  // A slot for an older collective, which another rank has passed already, would never be complete.
   const bool first = !any_seen_ || static_cast<std::int32_t>(fields_of(event).sequence - newest_) > 0;
   if (first) {
     any_seen_ = true;
@@ -146,8 +146,8 @@ std::optional<std::vector<CollectiveSample>> CollectiveClockSamples::take() {
 
 std::size_t refine_clocks(std::span<const CollectiveSample> samples,
                           std::span<ClockEstimator* const> clocks) {
-  std::int64_t all_begun = INT64_MIN;   // not before, on the collector's clock
-  std::int64_t first_past = INT64_MAX;  // not after
+  std::int64_t all_begun = INT64_MIN;   // earliest time at which all had entered, on the collector's clock
+  std::int64_t first_past = INT64_MAX;  // latest time at which the first rank can have left
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (clocks[i] == nullptr || !clocks[i]->known()) continue;
     const CollectiveSample& m = samples[i];

@@ -26,21 +26,21 @@ struct CollectiveSample {
   std::int64_t error_ns = 0;  ///< bound on the error of both
 };
 
-/// Collects the events of one collective from all ranks, which arrive one rank after the other. A few
-/// collectives at a time; memory is bounded by these and the world.
+/// Collects the events of each collective from all ranks, which arrive one rank after the other. Memory is
+/// bounded by kSlots collectives times the world size.
 class CollectiveClockSamples {
  public:
-  /// Collectives at a time, and how long to wait for the last rank of one: longer than its node may gather
-  /// what it publishes.
+  /// Collectives sampled at a time, and the time to wait for the last rank of one: longer than its node's
+  /// collector may hold back the rank's messages.
   static constexpr std::size_t kSlots = 16;
   static constexpr double kTimeout_s = 2 * kLongestPack_s;
 
-  /// Events of a rank in order of time; `to_node_ns` is added to their times. Those of collectives among all
-  /// ranks count, where `collective_entered` says that all had entered or where the operation cannot end
-  /// before.
+  /// Adds events of a rank in order of time; `to_node_ns` is added to their times. Uses collectives among all
+  /// ranks that have a `collective_entered` event or whose operation cannot end before every rank has entered
+  /// it.
   void add(std::uint32_t rank, std::uint32_t world, std::span<const instrumentation::Event> events,
            std::int64_t to_node_ns, std::int64_t error_ns, double now_s);
-  /// The samples of one collective, by rank; nothing while none has those of every rank.
+  /// The samples of one complete collective, by rank; nullopt while none is complete.
   [[nodiscard]] std::optional<std::vector<CollectiveSample>> take();
   /// A process was restarted: its sequence numbers start over.
   void restart() { *this = {}; }
@@ -51,7 +51,7 @@ class CollectiveClockSamples {
     instrumentation::CollectiveOp op{};
     bool in_use = false;
     double since_s = 0;
-    std::uint32_t missing = 0;               ///< ranks of which one of the two times is missing
+    std::uint32_t missing = 0;               ///< ranks with one of the two times missing
     std::vector<CollectiveSample> of_ranks;  ///< INT64_MIN: not received
   };
   void add_begin(std::uint32_t rank, std::uint32_t world, const instrumentation::Event& event,
@@ -63,7 +63,7 @@ class CollectiveClockSamples {
   void update_marks() noexcept;
 
   std::array<Slot, kSlots> slots_;
-  std::uint64_t marks_ = 0;   ///< bit of each sequence number in a slot, modulo 64: most are in none
+  std::uint64_t marks_ = 0;   ///< bit of each sequence number in a slot, modulo 64: excludes most numbers
   std::uint32_t newest_ = 0;  ///< highest sequence number received
   bool any_seen_ = false;
   double admitted_s_ = -1e300;
@@ -74,13 +74,13 @@ class CollectiveClockSamples {
 /// each rank, null where none is known) contradict it; these are not changed.
 std::size_t refine_clocks(std::span<const CollectiveSample> samples, std::span<ClockEstimator* const> clocks);
 
-/// The clocks of a run, narrowed by the collectives among its ranks. Owns the samples; the collector's thread
-/// hands it each batch as it is accepted.
+/// Narrows the clocks of a run by the collectives among its ranks. Owns the samples; the collector's thread
+/// passes each accepted batch to learn().
 class CollectiveClocks {
  public:
-  /// Refines the clocks of `ranks` by the collectives that are complete with this batch of `rank`; nothing is
-  /// done where all are on one clock. Returns of each collective that contradicted round trips how many
-  /// ranks' it contradicted; their clocks are as before.
+  /// Refines the clocks of `ranks` by the collectives that this batch of `rank` completes; does nothing where
+  /// all ranks are on one clock. Returns, for each collective that contradicts round trips, the number of
+  /// ranks whose clocks it contradicts; those clocks are not changed.
   [[nodiscard]] std::vector<std::size_t> learn(RankTable& ranks, std::uint32_t world, const RankSession& rank,
                                                const instrumentation::wire::Batch& batch, double now_s);
   /// As CollectiveClockSamples::restart().

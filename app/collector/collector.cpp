@@ -24,8 +24,8 @@ using instrumentation::GateKind;
 
 namespace {
 
-constexpr double kSettle_s = 0.02;     ///< one look at the recorder, at the end
-constexpr int kFinalLinger_ms = 1000;  ///< for what has been sent to ranks that go on to leave this process
+constexpr double kSettle_s = 0.02;     ///< longest wait per turn for the recorder, at the end
+constexpr int kFinalLinger_ms = 1000;  ///< at the end, for messages to ranks to leave this process
 constexpr double kLastLook_s = 2;      ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -77,12 +77,12 @@ Collector::Collector(CollectorOptions options) {
         "and give --keys DIR, or listen on tcp://127.0.0.1:PORT and reach it through ssh -L, or accept "
         "everybody with --insecure");
   }
-  // Longer ones are refused by ranks and viewers.
+  // Ranks and viewers reject longer leases.
   if (!(options.lease_s > 0 && options.lease_s <= instrumentation::wire::kMaxLeaseS)) {
     throw std::runtime_error("lease of " + std::to_string(options.lease_s) +
                              " s: it must be above 0 and at most a day");
   }
-  const instrumentation::BlockSignals blocked;  // also ZeroMQ's threads leave signals to the program
+  const instrumentation::BlockSignals blocked;  // in ZeroMQ's threads, too: the program handles signals
   state_ = std::make_unique<State>(std::move(options));
   State& s = *state_;
   s.admit();
@@ -107,7 +107,7 @@ void Collector::State::admit() {
   if (own_user) sockets.guard.admit_own_user();
   sockets.listen(options.listen);
   if (own_user) {
-    // No other user is to get as far as a handshake, either.
+    // No other user shall even begin a handshake.
     const instrumentation::Endpoints& all = sockets.endpoints;
     for (const std::string& endpoint : {all.publish, all.view, all.control}) {
       const std::string file = endpoint.substr(kIpc.size());
@@ -131,7 +131,7 @@ void Collector::stop() {
   s.stopping.store(true);
   s.sockets.wake.signal();
   s.thread.join();
-  s.local_keys.reset();  // before the sockets close: a rank that reconnects looks there
+  s.local_keys.reset();  // before the sockets close: a rank that reconnects reads them
 }
 
 void Collector::keep(store::Moment moment) { state_->record.recorder().keep(std::move(moment)); }
@@ -182,11 +182,11 @@ void Collector::State::run() {
     try {
       turn();
     } catch (const std::exception& error) {
-      // Nothing a peer sends leads here; a full disk or memory may.
+      // No message of a peer causes this; a full disk or memory may.
       problems.reject("internal", "the collector", error.what());
     }
     if (!stopping.load()) continue;
-    // What has arrived is still received and passed on, and viewers get a moment to fetch it.
+    // Messages that have arrived are still received and relayed, and viewers get some time to fetch them.
     const double now = now_s();
     if (leave_at == 0) {
       leave(now);
@@ -196,13 +196,13 @@ void Collector::State::run() {
     if (!relay.drained() && now < linger_until) continue;
     if (now < linger_until && down.answers_awaited(ranks, now)) continue;
     if (!record.recorder().settle(kSettle_s)) {
-      // The end is not published before everything that came before it can be fetched.
+      // The end is not published before viewers can fetch every item before it.
       leave_at = std::max(leave_at, now + kLastLook_s);
       continue;
     }
     if (now >= leave_at || !viewers->behind(now)) break;
   }
-  // What was sent last are confirmations, and this process may end at once.
+  // The last messages sent are confirmations, and this process may end at once.
   sockets.control.set(zmq::sockopt::linger, kFinalLinger_ms);
   finish_recording();
 }
@@ -225,7 +225,7 @@ void Collector::State::leave(double now) {
   for (auto& [id, rank] : ranks) {
     record.flush_all(rank);
     if (rank.unconfirmed() != 0)
-      sender.confirm(rank);  // what is recorded here need not be sent to the next collector
+      sender.confirm(rank);  // messages recorded here need not be sent to the next collector
   }
   sender.send_receipts(now);
   publish_rows(now);
@@ -234,8 +234,8 @@ void Collector::State::leave(double now) {
 }
 
 void Collector::State::turn() {
-  // What there is no room for is not waited for: the recorder wakes this thread when it has got on. It may
-  // just have done so: then the next turn comes a little later.
+  // Without room it does not wait for messages: the recorder wakes this thread when it has made progress. If
+  // that has happened just before, the next turn follows a little later.
   const bool full = intake_full();
   wakeup_requested.store(full || pacing.watched() == Watch::active, std::memory_order_relaxed);
   double rest_s = pacing.rest_s(now_s(), full);
@@ -247,13 +247,13 @@ void Collector::State::turn() {
     sockets.watch->attend();
     problems.refused(sockets.guard.serve(now_s()));
   }
-  // Control and views first: they are few, and waiting shows.
+  // Control and views first: they are few, and users notice their latency.
   if (ready.control) receive_control();
   if (ready.view) receive_views();
   if (full || ready.published) receive_published();
   if (!relay.is_top()) forward_upstream();
   const double now = now_s();
-  detect_stall(now);  // it may have begun in the middle of a turn
+  detect_stall(now);  // a stall may begin in the middle of a turn
   if (pacing.round_due(now, ready.view)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
@@ -278,14 +278,14 @@ void Collector::State::turn() {
   commit_recording(now);
 }
 
-/// Ranks and viewers that seem to have been silent meanwhile were only not received.
+/// Extends deadlines by a stall: ranks and viewers that seem silent since then were only not received from.
 void Collector::State::detect_stall(double now) {
   const double gap = pacing.stalled_s(now);
   if (gap == 0) return;
   board.add_stall(gap);
   for (auto& [id, rank] : ranks) {
     rank.last_control_s += gap;
-    if (rank.silent_since_s) *rank.silent_since_s += gap;  // how long it was silent is without the gap, too
+    if (rank.silent_since_s) *rank.silent_since_s += gap;  // a silence's duration excludes the gap
   }
   down.nodes().extend_deadlines(gap);
   viewers->extend_deadlines(gap);
@@ -299,12 +299,12 @@ void Collector::State::detect_stall(double now) {
 }
 
 void Collector::State::find_pace(double now) {
-  // A node's collector is in a hurry where the one above says that it has a viewer.
+  // A node's collector is active where the collector above reports that it is.
   const bool wanted = stopping.load() || relay.watched() || shown.control().paused ||
                       shown.control().pausing || viewers->viewers(now) != 0 ||
                       ranks.counts().any_unsettled() || ranks.counts().any_holding();
   if (!pacing.watch(wanted ? Watch::active : Watch::idle, ranks.size())) return;
-  // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
+  // Ranks get the new interval at once: a viewer that has just connected must not wait for the long one.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);
   ranks.note_change_of_all(now);
   down.nodes().ping_soon();
@@ -314,8 +314,8 @@ void Collector::State::publish_control(double now) {
   if (const auto note = shown.show(pauses.control(now))) messages.record(0, Severity::warning, *note);
 }
 
-/// The end is published once all that came before it can be fetched. A run goes on after it only when a
-/// rank comes back.
+/// The end is published once viewers can fetch every item before it. The run continues after it only if a
+/// rank reconnects.
 void Collector::State::publish_end(double now) {
   const bool over = stopping.load() || board.all_gone() || board.finished();
   if (over == shown.over()) return;

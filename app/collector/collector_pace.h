@@ -1,8 +1,8 @@
-// How often the collector does work that no viewer waits for. Each iteration of its event loop takes a core
-// from the ranks there, and each small chunk is compressed, written and indexed again once enough of them
-// make a block; so while no viewer is there, iterations are rare and chunks are large. A chunk or a batch
-// costs about the same with few events as with some: where the collector only records, their number is
-// bounded by letting them grow older the more ranks there are. Pure.
+// How often the collector does work that no viewer waits for. Each iteration of its event loop takes CPU time
+// from the ranks of its host, and small chunks are compressed, written and indexed a second time when they
+// are compacted into a block; so without viewers iterations are rare and chunks large. The cost of a chunk
+// or batch hardly depends on its number of events: where the collector only records, the rate of chunks is
+// bounded by a maximum age that grows with the number of ranks. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,23 +14,23 @@
 namespace shardscope::collector {
 
 struct CollectorPace {
-  double iteration_s = 0;     ///< longest time between two iterations; what arrives is received at once
-  double chunk_age_s = 0;     ///< after it the pending events of a rank become a chunk, however few they are
+  double iteration_s = 0;     ///< longest time between two iterations; a message that arrives ends the wait
+  double chunk_age_s = 0;     ///< age at which a rank's pending events become a chunk, however few they are
   double row_s = 0;           ///< least time between two rows of a rank's counters
-  std::uint16_t look_ms = 0;  ///< how often ranks are asked to publish (wire::Ping)
-  std::uint16_t pack_ms = 0;  ///< how long collectors of nodes may gather what ranks publish (wire::Ping)
+  std::uint16_t look_ms = 0;  ///< longest interval at which ranks have to drain their rings (wire::Ping)
+  std::uint16_t pack_ms = 0;  ///< how long nodes' collectors may hold back ranks' messages (wire::Ping)
 };
 
-/// Whether something waits for what the collector has received (short iterations) or not (rare ones).
+/// Whether anything waits for received events (short iterations) or not (rare ones).
 enum class Watch : std::uint8_t {
   idle,    ///< it only records
-  active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the run ends
+  active,  ///< a viewer is connected, ranks are being paused, clocks are being compared, the run ends
 };
 
 /// Rates of small chunks, and of batches that nodes relay, up to which their cost is negligible.
 inline constexpr double kChunksPerSecond = 256;
-/// A crash of a collector loses what is younger, see docs/recording.md and docs/scale.md. The first is as old
-/// as what it loses anyway: that often a recording is committed.
+/// A crash of a collector loses events younger than this, see docs/recording.md and docs/scale.md. The first
+/// equals the interval between two commits of a recording, which a crash loses anyway.
 inline constexpr double kShortestIdleAge_s = 0.5, kLongestIdleAge_s = 16, kLongestPack_s = 8;
 
 [[nodiscard]] inline CollectorPace pace_of(Watch watch, std::size_t ranks) noexcept {
@@ -41,7 +41,7 @@ inline constexpr double kShortestIdleAge_s = 0.5, kLongestIdleAge_s = 16, kLonge
             static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count()),
             static_cast<std::uint16_t>(1000 * std::clamp(each_s, kShortestIdleAge_s, kLongestPack_s))};
   }
-  // Few ranks: fluent. Many: larger chunks, which compress and index better.
+  // Few ranks: low latency. Many: larger chunks, which compress and index better.
   return {0.02, std::clamp(0.05 * static_cast<double>(ranks) / 16, 0.05, 0.5),
           std::clamp(static_cast<double>(ranks) / 4096, 0.2, 1.0), 0, 0};
 }

@@ -54,7 +54,7 @@ void CollectorSockets::bind(const std::string& endpoint) {
       pull.bind(endpoint.substr(0, colon + 1) + "*");
       const std::string got = pull.get(zmq::sockopt::last_endpoint);
       try {
-        // Its port only: ZeroMQ writes the host in another notation than the user.
+        // Only the port of it: ZeroMQ formats the host differently from the user.
         endpoints = instrumentation::endpoints_of(endpoint.substr(0, colon) + got.substr(got.rfind(':')));
         view.bind(endpoints.view);
         try {
@@ -79,7 +79,7 @@ void CollectorSockets::bind(const std::string& endpoint) {
 CollectorSockets::Ready CollectorSockets::wait(double timeout_s, Ranks ranks, Upstream* upstream) {
   upstream_items_.clear();
   if (upstream != nullptr) upstream->add_to(upstream_items_);
-  // Up to the next millisecond: what is due a moment later is not to be waited for in many turns.
+  // Rounded up to a millisecond: work due in less would else cause many turns without a wait.
   const std::chrono::milliseconds timeout(static_cast<int>(std::ceil(std::max(timeout_s, 0.0) * 1e3)));
   const bool woken = poll_.wait(timeout, wake.fd(), upstream_items_,
                                 ranks == Ranks::receive ? SocketPoll::kNone : pull_item_);

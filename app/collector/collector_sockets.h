@@ -1,4 +1,4 @@
-// The collector's sockets: ranks push events to one, talk control over the next, viewers poll the third.
+// The collector's sockets: one receives the ranks' events, one their control messages, one viewers' requests.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ struct CollectorSockets {
   /// Binds all three. Port 0: any three free ports in a row. Throws std::runtime_error: endpoint, reason,
   /// what to do.
   void listen(const std::string& endpoint);
-  /// Takes the next message that a rank has published, without waiting. False: there is none.
+  /// Receives the next message published by a rank, without waiting. False: there is none.
   [[nodiscard]] bool receive_published(zmq::message_t& message);
   /// Whether messages of ranks are received, or wait in the socket.
   enum class Ranks : std::uint8_t { receive, wait };
-  /// The sockets that have something to receive. What is not read now is reported again.
+  /// The sockets that have a message. Those not read now are reported again.
   struct Ready {
     bool control = false, view = false, published = false;
-    bool handshakes = false;  ///< a connection to admit, or one that was refused
+    bool handshakes = false;  ///< a connection to authenticate, or one that was refused
   };
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
-  /// With `upstream` also until that has something to receive, or may send again.
+  /// With `upstream` also until its control socket is readable or, where sending was blocked, writable again.
   Ready wait(double timeout_s, Ranks ranks, Upstream* upstream);
-  /// Something was sent over `control`, or over `view`.
+  /// Call after sending over `control`, or over `view`.
   void control_used() noexcept { poll_.used(control_item_); }
   void view_used() noexcept { poll_.used(view_item_); }
 
   instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
   zmq::context_t context{1};
-  AccessGuard guard;  ///< before the sockets: its handler must be there when they bind
+  AccessGuard guard;  ///< before the sockets: its handler must be bound first
   zmq::socket_t pull, control, view;
   instrumentation::WakeFd wake;
   std::optional<ConnectionWatch> watch;  ///< from listen() on
@@ -49,14 +49,14 @@ struct CollectorSockets {
 
   SocketPoll poll_;
   std::size_t pull_item_, control_item_, view_item_;
-  std::vector<zmq::pollitem_t> upstream_items_;  ///< of one wait(), kept for their memory
+  std::vector<zmq::pollitem_t> upstream_items_;  ///< of one wait(); a member to reuse its memory
 };
 
-/// A message of a router socket: who sent it, and its one frame.
+/// A message of a router socket: its sender and its one frame.
 struct Routed {
   zmq::message_t route, body;
   std::int64_t received_ns = 0;
-  bool whole = false;  ///< there was a body; further frames are not ours and are left out
+  bool whole = false;  ///< it had a body; further frames are not of our protocol and are ignored
 };
 
 /// Receives the next message of `socket` without waiting, and notes it in `watch`. False: there is none.

@@ -1,23 +1,23 @@
-// The inside of a Collector, shared by the files that implement it and by no other:
+// Private state of a Collector, shared by the files that implement it and by no others:
 //   collector.cpp         start, event loop, end
-//   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
+//   rank_intake.cpp       messages published by ranks: order, tables, events cut into chunks
 //   rank_control.cpp      control messages of ranks: hello, clocks, commands, ends
 //   rank_rounds.cpp       timers of each rank: chunks, rows, confirmations, pings, silences
 //   node_control.cpp      hellos of nodes' collectors, and the connection to the one above
-//   run_choice.cpp        which run is received, and how ranks of others are refused
-//   collector_views.cpp   viewers: their requests, and what replies have besides the log
-// They receive, decide in which order the parts below act, and report. What a part owns it changes itself:
-//   rank_table.h, listed_ranks.h           ranks, and when each is due; those that nodes list
-//   rank_liveness.h                        which ranks are silent or gone, and its messages
+//   run_choice.cpp        selection of the run that is received; refusal of ranks of other runs
+//   collector_views.cpp   viewers: their requests, and the data of replies besides the log
+// They receive messages, call the parts below in order, and report. Only a part itself changes its state:
+//   rank_table.h, listed_ranks.h           ranks and their due times; ranks that nodes list
+//   rank_liveness.h                        silent and lost ranks, and messages about them
 //   rank_sender.h                          commands, confirmations and requests to ranks
 //   downstream_links.h, upstream_relay.h   messages to ranks and nodes; to and from the collector above
-//   run_record.h, run_messages.h           events on their way to the recorder; the collector's own messages
+//   run_record.h, run_messages.h           events queued for the recorder; the collector's own messages
 //   collective_clocks.h                    clocks, narrowed by collectives
 //   gate_comparison.h                      whether ranks pass the same gates
 //   pause_coordinator.h                    pauses, and commands to ranks
-//   moment_requests.h                      requests to keep what lies around a moment
-//   status_board.h, problems.h             what is counted and what is reported
-//   published_control_state.h              what viewers see besides the log
+//   moment_requests.h                      requests to keep the interval around a moment
+//   status_board.h, problems.h             counters of the status, and reports of problems
+//   published_control_state.h              state that viewers receive besides the log
 #pragma once
 
 #include <atomic>
@@ -53,7 +53,7 @@
 
 namespace shardscope::collector {
 
-constexpr int kMessagesPerTurn = 256;  ///< of one socket, before the others have their turn
+constexpr int kMessagesPerTurn = 256;  ///< received from one socket before the others are served
 
 struct Collector::State {
   using Severity = instrumentation::Severity;
@@ -62,14 +62,14 @@ struct Collector::State {
 
   CollectorOptions options;
   std::unique_ptr<instrumentation::LocalKeys>
-      local_keys;  ///< none: with keys of the options, or not on the loopback
+      local_keys;  ///< null: the options give keys, or it does not listen on the loopback interface
   CollectorSockets sockets;
   std::atomic<bool> stopping{false};
   std::thread thread;
 
-  // The collector's thread. Each of these alone writes what it has.
+  // Used by the collector's thread. Each member alone changes its own state.
   RunIdentity identity;
-  wire::Header header;  ///< of what the collector sends; its run id is the identity's
+  wire::Header header;  ///< of messages that the collector sends; its run id is `identity`'s
   Pacing pacing;
   RankTable ranks{pacing, identity};
   DownstreamLinks down;
@@ -88,12 +88,12 @@ struct Collector::State {
   CollectiveClocks collective_clocks;
   GateComparison gates;
   std::string clock_id, host;  ///< of this machine
-  std::string requester;       ///< of the viewer's message that is being handled
-  /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
+  std::string requester;       ///< sender of the viewer's message being handled
+  /// The recorder is to wake this thread: a viewer waits, or ranks without room. Read by the recorder.
   std::atomic<bool> wakeup_requested{true};
 
   // The event loop: turn() once per round.
-  void admit();  ///< listens, and prints how to connect
+  void admit();  ///< listens, and sets up who may connect
   void run();
   void turn();
   void take_exits();
@@ -101,10 +101,10 @@ struct Collector::State {
   void find_pace(double now);
   void detect_stall(double now);
   void publish_control(double now);
-  void publish_rows(double now);  ///< all that have changed
+  void publish_rows(double now);  ///< every row that has changed
   void commit_recording(double now);
   void finish_recording();
-  /// Whether a message is of this collector's run. Reports one that is of another.
+  /// Whether a message belongs to this collector's run. Reports a message of another run.
   [[nodiscard]] bool is_of_run(const wire::Header& from, RunIdentity::Proof proof);
   void clear_hellos(const std::string& run_id);
   void forget_unpublished();
@@ -112,9 +112,9 @@ struct Collector::State {
   void start_upstream();
   void forward_upstream();
   void publish_end(double now);
-  void leave(double now);  ///< begins the end: everything pending goes to the recorder
+  void leave(double now);  ///< begins the end: queues all pending events for the recorder
 
-  // What ranks publish.
+  // Messages published by ranks.
   void receive_published();
   void on_frame(std::span<const std::uint8_t> frame);
   void on_published(wire::Message message, std::size_t bytes);
@@ -123,10 +123,10 @@ struct Collector::State {
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void report_events_lost_with_node(RankSession& rank);
-  /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
-  /// full of what must not be shed.
+  /// Whether receiving is stopped: unrecorded events exceed `intake_bytes`, or a queue to the collector above
+  /// is full of events that must not be shed.
   [[nodiscard]] bool intake_full() const noexcept { return record.full() || relay.full(); }
-  /// Sheds events that the recorder is behind by. False: it is too far behind all the same.
+  /// Sheds pending events. False: unrecorded events still exceed `intake_bytes`.
   bool shed();
 
   // Control.

@@ -1,5 +1,5 @@
-// What is recorded of a command to the ranks: its message of the run. What becomes of the command follows in
-// others: that ranks hold, or why they do not. Pure.
+// The message of the run that records a command to the ranks. Its result is recorded by later messages: that
+// the ranks hold, or why they do not. Pure.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct CommandMessage {
   std::string text;
 };
 
-/// `previous_detail`: of the ranks, where the command sets another; -1: not known. `by`: who requested it.
+/// `previous_detail`: of the ranks, before a command that sets the detail; -1: not known. `by`: requester.
 [[nodiscard]] CommandMessage message_of(const instrumentation::wire::ViewCommand& command,
                                         int previous_detail, const std::string& by);
 

@@ -23,16 +23,16 @@ namespace shardscope::collector {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{25};
-/// While no peer is connected; attend() ends it. Should the collector's thread be kept from calling that,
-/// this bounds for how long.
+/// Interval while no peer is connected; attend() ends it. Bounds the delay where the collector's thread
+/// cannot call that.
 constexpr std::chrono::milliseconds kAloneEvery{1000};
-/// Without any growth; keeps the counts of taken bytes with their connections.
+/// Intervals without a check while memory does not grow; bounds how stale the counts of a descriptor get.
 constexpr int kIdleLooks = 200;
 constexpr std::size_t kGrowth = 8U << 20;
-/// A frame's head and, with keys, what encryption adds: a little more than it takes rather than less.
+/// Bytes of a frame's header and, with keys, of encryption; rather more than the true number than fewer.
 constexpr std::size_t kFrameOverhead = 42;
 
-/// Of a socket; 0: it is none, or is gone.
+/// Cookie of a socket; 0: the descriptor is not a socket, or is closed.
 std::uint64_t cookie_of(int descriptor) noexcept {
   std::uint64_t cookie = 0;
   socklen_t size = sizeof cookie;
@@ -52,7 +52,7 @@ std::string file_of(const std::string& endpoint) {
   return endpoint.starts_with(kIpc) ? endpoint.substr(kIpc.size()) : std::string();
 }
 
-/// Bytes that have arrived and were not read.
+/// Bytes received by the kernel and not read.
 std::size_t unread(int descriptor) noexcept {
   int bytes = 0;
   return ioctl(descriptor, SIOCINQ, &bytes) == 0 ? static_cast<std::size_t>(std::max(bytes, 0)) : 0;
@@ -67,11 +67,11 @@ bool local_address(int descriptor, sockaddr_storage& address) noexcept {
          getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0;
 }
 
-/// Bytes that were read from a connection since it began.
+/// Bytes read from a connection since it was made.
 std::uint64_t bytes_read(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
-  // What lies in the kernel first: more may arrive between the two.
+  // Unread bytes first: more may arrive between the two calls.
   const std::uint64_t kept = unread(descriptor);
   if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
   return info.tcpi_bytes_received > kept ? info.tcpi_bytes_received - kept : 0;
@@ -87,12 +87,12 @@ Connection connection_of(zmq::message_t& message) noexcept {
 
 bool cut(const Connection& connection) noexcept {
   if (connection.descriptor < 0 || connection.cookie == 0) return false;
-  // A descriptor of our own: this one cannot become another's between the look and the end.
+  // A duplicate: this descriptor cannot become another connection between the check and shutdown().
   const int own = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return false;
   const bool same = cookie_of(own) == connection.cookie;
   if (same) {
-    // The kernel is not to keep for it what libzmq has handed over, either.
+    // The kernel discards its unsent bytes, too.
     const linger none{1, 0};
     (void)setsockopt(own, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     (void)shutdown(own, SHUT_RDWR);
@@ -152,7 +152,7 @@ void ConnectionWatch::run() {
     if (std::exchange(attend_, false) && std::exchange(alone, false)) idle = 0;
     lock.unlock();
     std::array<char, 64> text{};
-    std::size_t resident = resident_before + kGrowth;  // unknown: look
+    std::size_t resident = resident_before + kGrowth;  // if it cannot be read: check
     if (const ssize_t got = pread(statm, text.data(), text.size(), 0); got > 0) {
       const std::string_view line(text.data(), static_cast<std::size_t>(got));
       const std::size_t second = line.find(' ') + 1;
@@ -160,7 +160,7 @@ void ConnectionWatch::run() {
       std::from_chars(line.data() + second, line.data() + line.size(), pages);
       resident = pages * page;
     }
-    // Memory that was free already does not count: what is looked for is growth.
+    // Only growth causes a check: bytes stored in memory that the process had already are not noticed.
     if (resident >= resident_before + kGrowth || ++idle >= kIdleLooks) {
       look(resident_before == 0 ? 0 : resident - std::min(resident, resident_before));
       alone = !any_connected();
@@ -217,7 +217,7 @@ int ConnectionWatch::port_of(int descriptor) const noexcept {
 
 /// [Note: bytes over ipc]
 void ConnectionWatch::estimate(std::size_t growth) {
-  // Who sends no faster than it is read has nothing waiting when it is looked at.
+  // A peer that sends no faster than libzmq reads has no bytes waiting at a check.
   const std::vector<Peer*>& suspects = waiting_.empty() ? quiet_ : waiting_;
   for (Peer* peer : suspects) peer->held += growth / suspects.size();
 }
@@ -233,7 +233,7 @@ void ConnectionWatch::look_at(int descriptor) {
     peer.descriptor = descriptor;
     peer.port = port_of(descriptor);
     peer.estimated = peer.port >= 0 && !files_[0].empty();
-    // Bytes taken under this number before the last look belonged to another connection.
+    // Bytes delivered under this descriptor before the last check belonged to another connection.
     peer.delivered = taken_before_[index];
   }
   if (peer.port < 0) return;
@@ -281,14 +281,14 @@ void ConnectionWatch::cut_where_too_much() {
   }
   const std::size_t limit = limits_.in_all + ranks_.load(std::memory_order_relaxed) * limits_.rank;
   if (sum <= limit) return;
-  // Peers that have never sent a whole message first, then those that hold most. A rank reconnects and
-  // resends.
+  // Peers that have never sent a whole message first, then those with most bytes. A rank that is cut off
+  // reconnects and sends again.
   std::sort(holding.begin(), holding.end(), [](const Entry& a, const Entry& b) {
     if (a->second.spoke != b->second.spoke) return !a->second.spoke;
     return a->second.held > b->second.held;
   });
   for (const Entry& at : holding) {
-    // Which of those that have said nothing it is cannot be known: all of them.
+    // Which of the estimated peers without a message caused it cannot be known: cuts all of them.
     if (sum <= limit && (at->second.spoke || !at->second.estimated)) break;
     sum -= std::min(sum, at->second.held);
     cut_off(at);

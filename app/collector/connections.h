@@ -1,8 +1,8 @@
-// Connections of the collector's peers, as the kernel knows them. libzmq bounds what it keeps of a peer by
-// whole messages: the frames of one that never ends are counted by nothing, before and after a handshake, and
-// a socket has no call that disconnects one peer. Bytes that a peer has sent and libzmq has not read are
-// counted by the kernel, and a connection that is shut down there is dropped by libzmq with all that it kept
-// for it.
+// Connections of the collector's peers, as the kernel reports them. libzmq bounds a peer's queue by whole
+// messages: the frames of a message that never ends count for no bound, before and after a handshake, and a
+// socket has no call that disconnects one peer. The kernel counts the bytes that a peer has sent and libzmq
+// has not read, and when a connection is shut down in the kernel, libzmq drops it with everything that it
+// stored for it.
 #pragma once
 
 #include <array>
@@ -23,38 +23,38 @@
 
 namespace shardscope::collector {
 
-/// A descriptor is used again by the next connection; `cookie` is one socket's for ever.
+/// The kernel reuses descriptors; a `cookie` identifies one socket for ever.
 struct Connection {
   int descriptor = -1;
   std::uint64_t cookie = 0;
   friend bool operator==(const Connection&, const Connection&) = default;
 };
-/// Over which `message` was received; nothing where libzmq does not know.
+/// The connection over which `message` was received; an empty one where libzmq does not report it.
 [[nodiscard]] Connection connection_of(zmq::message_t& message) noexcept;
-/// Ends it. False: it is gone already.
+/// Shuts the connection down. False: it is closed already.
 bool cut(const Connection& connection) noexcept;
 
 // [Note: bytes over ipc]
-// Of a connection over TCP the kernel says how much was read. Over a socket file it counts nothing, so there
-// what a peer sends is estimated: by how much the process grew from one check to the next, in equal parts to
-// the peers of which nothing was taken between them and that had bytes waiting at one of them, or have never
-// sent a whole message; where there are none such, to all of which nothing was taken. A correct peer is one
-// of these now and then, and begins anew with the next message that is taken; limits are of many checks.
+// For a TCP connection the kernel reports the number of bytes read. Over a socket file it counts nothing, so
+// a peer's bytes are estimated from the growth of the process's memory between two checks: it is divided
+// equally among the peers without a received message in between that had bytes waiting at one of the checks
+// or have never sent a whole message; if there are none, among all peers without a received message. A
+// correct peer is among these at times; its next received message resets it, and limits span many checks.
 
-/// Bounds what libzmq holds of messages that are not whole, or not taken yet. A thread of its own, since
+/// Bounds libzmq's memory for messages that are incomplete or not received yet. Has its own thread, since
 /// the receiver may be slower than the sender.
 class ConnectionWatch {
  public:
   struct Limits {
-    /// Of one peer: the largest frame it may send, and a little. [publish, view, control]
+    /// Bytes of one peer: the largest frame it may send, and some margin. [publish, view, control]
     std::array<std::size_t, 3> each{instrumentation::wire::kMaxFrameBytes + (1U << 20), 4U << 20, 4U << 20};
-    std::size_t least_estimated = 64U << 20;  ///< over ipc, where `each` is less
-    /// Of all together, beside what each rank that is there may have under way.
+    std::size_t least_estimated = 64U << 20;  ///< replaces a smaller `each` over ipc
+    /// Bytes of all peers together, plus `rank` for each rank.
     std::size_t in_all = instrumentation::wire::kMaxFrameBytes + (64U << 20);
     std::size_t rank = 1U << 20;
-    std::size_t views = 1024;  ///< connections to the view port
+    std::size_t views = 1024;  ///< connections to the view port; beyond it those without a message are cut
   };
-  /// What may arrive between two checks, on top of the limits, at the rate of libzmq's one thread.
+  /// Bytes that may arrive between two checks, on top of the limits, at the rate of libzmq's one thread.
   static constexpr std::size_t kBetweenLooks = 128U << 20;
 
   explicit ConnectionWatch(const instrumentation::Endpoints& endpoints)
@@ -64,9 +64,9 @@ class ConnectionWatch {
   ConnectionWatch(const ConnectionWatch&) = delete;
   ConnectionWatch& operator=(const ConnectionWatch&) = delete;
 
-  /// A frame that was taken from a socket. Any thread.
+  /// Counts a frame received from a socket. Any thread.
   void delivered(zmq::message_t& frame) noexcept;
-  /// A peer may have connected: polls often from here on, until none is connected. Any thread.
+  /// Call when a peer may have connected: checks are frequent from then on until none is. Any thread.
   void attend();
   void set_ranks(std::size_t ranks) noexcept { ranks_.store(ranks, std::memory_order_relaxed); }
   /// Connections cut off so far. Any thread.
@@ -78,13 +78,13 @@ class ConnectionWatch {
     int descriptor = -1;
     int port = -1;                              ///< index into Limits::each; -1: not one of ours
     bool estimated = false, waits = false;      ///< [Note: bytes over ipc]; had bytes waiting
-    std::uint64_t received = 0, delivered = 0;  ///< when nothing was held
+    std::uint64_t received = 0, delivered = 0;  ///< bytes at the last check at which nothing was held
     std::size_t held = 0;
-    bool spoke = false;  ///< something of it was taken
-    bool seen = false;   ///< in this look
+    bool spoke = false;  ///< a message of it was received
+    bool seen = false;   ///< in this check
   };
   void run();
-  /// `growth`: of the process since the last look, bytes.
+  /// Checks all connections. `growth`: of the process's memory since the last check, bytes.
   void look(std::size_t growth);
   void look_at(int descriptor);
   void estimate(std::size_t growth);
@@ -97,10 +97,10 @@ class ConnectionWatch {
   std::array<std::string, 3> files_;  ///< of ipc://
   Limits limits_;
   std::unique_ptr<std::atomic<std::uint64_t>[]> taken_;  ///< bytes delivered, by descriptor
-  std::vector<std::uint64_t> taken_before_;              ///< at the last look
+  std::vector<std::uint64_t> taken_before_;              ///< `taken_` at the last check
   std::map<std::uint64_t, Peer> peers_;                  ///< by cookie
-  std::vector<Peer*> waiting_;                           ///< of this look: those that estimate() is of
-  std::vector<Peer*> quiet_;                             ///< and of those without a message to receive
+  std::vector<Peer*> waiting_;  ///< no message since the last check; bytes wait, or it never sent a message
+  std::vector<Peer*> quiet_;    ///< no message since the last check, and no bytes waiting
   std::atomic<std::size_t> ranks_{0};
   std::atomic<std::uint64_t> cut_off_{0};
   std::mutex mutex_;

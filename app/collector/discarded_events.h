@@ -1,5 +1,5 @@
-// What a node's collector has discarded of a rank's earlier processes and not yet reported upstream: how many
-// events, from when to when, and how many of them may have arrived all the same. Pure.
+// Events of a rank's earlier processes that a node's collector has discarded and not yet reported upstream:
+// their number, their time range, and how many of them may have arrived all the same. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace shardscope::collector {
 class DiscardedEvents {
  public:
   [[nodiscard]] bool empty() const noexcept { return events_ == 0; }
-  /// Of a batch: its events and the drops that it reports. Of other bodies nothing.
+  /// Adds a batch's events and the drops that it reports. Ignores other bodies.
   void add(const instrumentation::wire::Body& body) {
     const auto* batch = std::get_if<instrumentation::wire::Batch>(&body);
     if (batch == nullptr) return;
@@ -26,9 +26,9 @@ class DiscardedEvents {
       cover(at_ns, at_ns + 1);
     }
   }
-  /// Events whose times are not known.
+  /// Adds events whose times are not known.
   void add(std::uint64_t events) noexcept { events_ += events; }
-  /// Part of what is added: it was sent and has no receipt, so it may have arrived.
+  /// Marks part of the added events as sent and unconfirmed: they may have arrived.
   void add_under_way(std::uint64_t events) noexcept { under_way_ += events; }
   void add(const DiscardedEvents& other) noexcept {
     events_ += other.events_;
@@ -36,7 +36,7 @@ class DiscardedEvents {
     cover(other.begin_ns_, other.end_ns_);
   }
 
-  /// A batch without events that reports them as dropped; its clock and relay are the caller's to fill in.
+  /// A batch without events that reports them as dropped; the caller fills in its clock and relay.
   [[nodiscard]] instrumentation::wire::Batch as_drops() const {
     instrumentation::wire::Batch batch;
     batch.dropped_here = events_;

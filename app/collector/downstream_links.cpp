@@ -14,7 +14,7 @@ namespace shardscope::collector {
 namespace {
 constexpr double kRepeatRefusal_s = 5;
 constexpr std::size_t kMostRefusals = 1024;
-constexpr double kAskAgain_s = 0.1;  ///< at the end, who has not answered
+constexpr double kAskAgain_s = 0.1;  ///< at the end, interval of pings to peers without an answer
 }  // namespace
 
 DownstreamLinks::Sent DownstreamLinks::send(const std::string& route, const wire::Message& message) {
@@ -49,7 +49,7 @@ void DownstreamLinks::ping_nodes(double now_s, const instrumentation::HostClock&
     wire::Ping ping = next_ping(clock.at(instrumentation::monotonic_now_ns()), pace);
     if (const Nodes::Node* const node = nodes_.at(route); node != nullptr) ping.known = node->listing.known;
     message.body = ping;
-    // If it lives, it makes another connection.
+    // A node's collector that still runs makes another connection.
     if (send(route, message) != Sent::closed) continue;
     if (Nodes::Node* const node = nodes_.at(route); node != nullptr) node->answer.connection_ended();
   }
@@ -65,8 +65,8 @@ std::vector<std::string> DownstreamLinks::ask_nodes_to_keep(const store::Moment&
     command.text = moment_request_text(moment.kind, moment.text);
     command.step = moment.step;
     command.of_rank = moment.rank;
-    // The offset is a function of the node's time. An estimate of that time, off by one offset's drift, will
-    // do.
+    // The offset is a function of the node's time. An estimate of that time, off by the drift over one
+    // offset, suffices.
     const auto on_node = [&](std::int64_t at_ns) {
       return at_ns - node->clock.offset_ns(at_ns - node->clock.offset_ns(at_ns));
     };
@@ -116,7 +116,7 @@ void DownstreamLinks::send_receipts(RankTable& ranks, double now_s, const Send& 
       RankSession* const rank = ranks.known(id);
       if (rank == nullptr) continue;
       rank->receipt_pending = false;
-      if (rank->route != route) {  // it is elsewhere by now
+      if (rank->route != route) {  // it has another route by now
         ranks.note_change(*rank, now_s);
         continue;
       }
@@ -152,11 +152,11 @@ void DownstreamLinks::await_answer(RankSession& rank) {
 }
 
 // [Note: who knows of an end]
-// A rank, or a node's collector, waits at its end until this collector has confirmed it. With this collector
-// go its connections and the keys that it made; a client that sees them gone connects anew, and what it had
-// not read by then is lost to it. On a busy machine that is some tenths of a second of confirmations. So this
-// collector ends when those whose ends it has confirmed have answered a later ping, or have closed their
-// connections: both mean that they have read it.
+// A rank, or a node's collector, waits at its end until this collector has confirmed it. When this collector
+// ends, its connections close and the keys that it made are deleted; a client that detects this reconnects
+// and loses unread messages: on a busy machine some tenths of a second of confirmations. So this collector
+// ends only when the peers whose ends it has confirmed have answered a later ping, or have closed their
+// connections: both mean that they have read the confirmation.
 bool DownstreamLinks::answers_awaited(RankTable& ranks, double now_s) {
   const bool ask = now_s >= next_ask_s_;
   if (ask) {

@@ -1,5 +1,5 @@
-// The links of a collector to what is below it: messages to its ranks and to the collectors of nodes, their
-// numbers, receipts, and what is awaited of them at the end.
+// Links from a collector to its ranks and to nodes' collectors: outgoing messages and their numbers,
+// receipts, and the answers awaited at the end of a run.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace shardscope::collector {
 
 class DownstreamLinks {
  public:
-  /// `header`: of what the collector sends. Both must outlive it.
+  /// `header`: of the messages that the collector sends. Both must outlive this object.
   DownstreamLinks(CollectorSockets& sockets, const wire::Header& header)
       : sockets_(sockets), header_(header) {}
 
@@ -31,38 +31,38 @@ class DownstreamLinks {
 
   enum class Sent : std::uint8_t {
     taken,
-    full,    ///< too much is under way; not sent
-    closed,  ///< the connection; not sent
+    full,    ///< the send queue is full, or sending failed otherwise; not sent
+    closed,  ///< the connection is closed; not sent
   };
-  /// To a rank, over its own connection or its node's. One that has none takes nothing.
+  /// Sends to a rank, over its own connection or its node's. Without one: discards the message, `taken`.
   Sent send(const RankSession& rank, wire::Body body);
   [[nodiscard]] wire::Ping next_ping(std::int64_t sent_ns, const CollectorPace& pace) noexcept {
     return {++ping_id_, sent_ns, pace.look_ms, pace.pack_ms};
   }
-  /// Those that are due.
+  /// Pings the nodes that are due.
   void ping_nodes(double now_s, const instrumentation::HostClock& clock, const CollectorPace& pace);
-  /// Asks each node's collector once to keep what lies around `moment`, whose times are on this collector's
-  /// clock. Returns the hosts of those that are not reached or did not take it.
+  /// Asks each node's collector once to keep the interval around `moment` (times of this collector's clock).
+  /// Returns the hosts of the nodes that are silent, or whose connection did not accept the message.
   [[nodiscard]] std::vector<std::string> ask_nodes_to_keep(const store::Moment& moment);
-  /// Says `why` to who is refused; again only after a while.
+  /// Sends the reason `why` to a refused peer, to each route at most once in kRepeatRefusal_s.
   void refuse(const std::string& route, const wire::Header& to, const std::string& why, double now_s);
 
-  /// What has been received of a rank of a node is to be confirmed, with the others of its node.
+  /// Queues a confirmation of a relayed rank's messages, sent together with those of its node's other ranks.
   void queue_receipt(RankSession& rank) {
     receipts_due_[rank.route].insert(rank.row.rank);
     rank.receipt_pending = true;
   }
-  /// One message for each node: to thousands of ranks they would be as many as their messages. What a node
-  /// does not take is sent again later.
+  /// Sends one message for each node: a message for each of thousands of ranks would cost as much as theirs.
+  /// Receipts that a node's connection does not accept are sent again later.
   using Send = std::function<Sent(RankSession&, wire::Body)>;
   void send_receipts(RankTable& ranks, double now_s, const Send& send);
 
-  /// Confirms that the end of the rank was received. What is not taken is sent again later
-  /// (RankSession::end_unconfirmed).
+  /// Confirms that the end of the rank was received. If the connection does not accept the message, it is
+  /// sent again later (RankSession::end_unconfirmed).
   void confirm_end(RankSession& rank, const Send& send);
-  /// An answer is awaited of the rank or of its node, to what has just been sent.
+  /// Begins to await an answer of the rank, or of its node, to the message just sent.
   void await_answer(RankSession& rank);
-  /// Some of those whose end was received may not know it yet, see [Note: who knows of an end].
+  /// Whether some ranks may not have read the confirmation of their end yet, see [Note: who knows of an end].
   [[nodiscard]] bool answers_awaited(RankTable& ranks, double now_s);
 
  private:

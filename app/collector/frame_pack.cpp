@@ -8,11 +8,11 @@
 namespace shardscope::collector {
 
 namespace {
-// No frame begins like it: the offset of a FlatBuffer's root is not 0.
+// No frame begins like this: the offset of a FlatBuffer's root is not 0.
 constexpr std::array<std::uint8_t, 8> kMark = {0, 0, 0, 0, 'Z', 'S', 'P', 'K'};
 constexpr std::size_t kLength = sizeof(std::uint64_t);
 
-/// So that each frame begins aligned for what reads it in place.
+/// Padded size of a frame, so that each frame begins aligned for reading in place.
 constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 }  // namespace
 
@@ -28,7 +28,7 @@ void FramePack::add(std::span<const std::uint8_t> frame) {
 
 std::vector<std::uint8_t> FramePack::take() {
   std::vector<std::uint8_t> out = std::exchange(bytes_, {});
-  // One alone goes as it is.
+  // A single frame is sent unpacked.
   if (std::exchange(frames_, 0) == 1) {
     constexpr std::size_t kBefore = kMark.size() + kLength;
     out.erase(out.begin(), out.begin() + kBefore);
@@ -42,7 +42,7 @@ PackedFrames::PackedFrames(std::span<const std::uint8_t> message) noexcept
       packed_(message.size() >= kMark.size() && std::equal(kMark.begin(), kMark.end(), message.begin())) {
   if (!packed_) return;
   rest_ = rest_.subspan(kMark.size());
-  // FramePack makes none without a frame, nor a longer one: it would pass by every bound on what is taken in.
+  // FramePack makes no empty pack, nor a longer one: its frames would evade the bounds on received messages.
   damaged_ = rest_.empty() || message.size() > FramePack::kBytes;
   if (damaged_) rest_ = {};
 }
@@ -52,7 +52,7 @@ std::span<const std::uint8_t> PackedFrames::next() noexcept {
   if (!packed_) return std::exchange(rest_, {});
   std::uint64_t length = 0;
   if (rest_.size() >= kLength) std::memcpy(&length, rest_.data(), kLength);
-  // What is left may be shorter than a length, which then reads as 0. Frames before this one stay good.
+  // The rest may be shorter than a length field; `length` is 0 then. Frames before this one stay valid.
   if (length == 0 || length > rest_.size() - kLength) {
     damaged_ = true;
     rest_ = {};

@@ -1,9 +1,9 @@
-// Messages of many ranks as one of the socket: a node's collector packs what waits of its ranks, and the one
-// above receives, decrypts and wakes up once for all of it. Each keeps its own encoding
-// (instrumentation/wire.h) and is checked on its own; a pack adds nothing but where each begins. Pure.
+// Packs messages of many ranks into one socket message: the collector above receives, decrypts and wakes up
+// once for all of them. Each frame keeps its own encoding (instrumentation/wire.h) and is validated on its
+// own; a pack adds only the frames' lengths. Pure.
 //
-// Four zero bytes and "ZSPK", then for each frame its length in bytes (64 bits, of this machine's order as
-// all of the wire) and the frame, up to the next multiple of 8.
+// Format: four zero bytes and "ZSPK", then for each frame its length in bytes (64 bits, native byte order as
+// everywhere in the protocol) and the frame, padded to a multiple of 8.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace shardscope::collector {
 
 class FramePack {
  public:
-  /// Of a pack, unless one frame alone is longer: as much as a rank's largest batch, since what a socket
-  /// holds is bounded by the number of its messages.
+  /// Largest pack, unless one frame alone is longer. As large as a rank's largest batch, since a socket's
+  /// queue is bounded by its number of messages.
   static constexpr std::size_t kBytes = std::size_t{128} << 10;
 
   [[nodiscard]] bool empty() const noexcept { return frames_ == 0; }
@@ -24,22 +24,22 @@ class FramePack {
     return empty() || bytes_.size() + bytes + 16 <= kBytes;
   }
   void add(std::span<const std::uint8_t> frame);
-  /// What is to be sent: the pack, or the only frame as it is. The pack is empty then.
+  /// Returns the message to send, the pack or its only frame unpacked, and empties the pack.
   [[nodiscard]] std::vector<std::uint8_t> take();
 
  private:
   std::vector<std::uint8_t> bytes_;
-  std::size_t frames_ = 0, last_bytes_ = 0;  ///< the latter: of the last frame
+  std::size_t frames_ = 0, last_bytes_ = 0;  ///< `last_bytes_`: of the last frame
 };
 
-/// The frames of what has arrived, which may be one that is not packed. `message` must outlive it.
+/// Iterates over the frames of a received message, which may be a single unpacked one. It must outlive this.
 class PackedFrames {
  public:
   explicit PackedFrames(std::span<const std::uint8_t> message) noexcept;
-  /// Empty: there are no more.
+  /// The next frame; empty: there are no more.
   [[nodiscard]] std::span<const std::uint8_t> next() noexcept;
-  /// A length in the pack reaches beyond its end: the rest is lost. Or the pack is longer than FramePack
-  /// makes any, and none of it is given.
+  /// True where a frame's length exceeds the rest of the pack, which is lost, or where the pack is empty or
+  /// longer than FramePack::kBytes: then it yields no frame.
   [[nodiscard]] bool damaged() const noexcept { return damaged_; }
 
  private:

@@ -15,7 +15,7 @@ std::optional<GateComparison::Difference> GateComparison::add(std::uint32_t rank
     const auto passed = instrumentation::as<EventKind::gate>(event);
     if (passed.number <= after_) continue;
     Gate& gate = gates_[passed.number % kRemembered];
-    // A rank that is thousands of gates behind the others finds nothing to be compared with.
+    // The gates of a rank that is thousands of gates behind the others are not compared.
     if (gate.known && static_cast<std::int32_t>(passed.number - gate.number) < 0) continue;
     if (!gate.known || gate.number != passed.number) {
       gate = {.number = passed.number, .rank = rank, .id = passed.id, .kind = passed.gate, .known = true};

@@ -1,6 +1,6 @@
-// Whether ranks pass the same gates in the same order, from the `gate` events that they publish: a number
-// must mean the same place on all of them, or a pause cannot be agreed on (gate.h, [Note: gates that
-// differ]). Owns how texts call a gate, by the tables of the run. The collector's thread hands it each batch.
+// Compares the `gate` events of all ranks: a gate's number must mean the same place on every rank, or a pause
+// cannot be agreed on (gate.h, [Note: gates that differ]). Owns the gates' names, from the run's tables. The
+// collector's thread passes it each batch.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@
 
 namespace shardscope::collector {
 
-/// Remembers the last few thousand gates; memory does not grow.
+/// Stores the last kRemembered gates; memory does not grow.
 class GateComparison {
  public:
-  /// A rank that passed another gate than one before it had, under the same number.
+  /// Two ranks that passed different gates with the same number.
   struct Difference {
     std::uint32_t number = 0;
     struct Gate {
@@ -28,17 +28,17 @@ class GateComparison {
     };
     Gate one, other;
   };
-  /// Takes a rank's events. Returns the first difference since the beginning or since alike_from(), once.
+  /// Adds a rank's events. Returns the first difference since the beginning or since alike_from(), once.
   [[nodiscard]] std::optional<Difference> add(std::uint32_t rank,
                                               std::span<const instrumentation::Event> events);
   /// For the user: which gate each of the two ranks passed.
   [[nodiscard]] std::string text_of(const Difference& difference) const;
-  /// Tables of a rank: gates are called by their modules.
+  /// Reads the modules' names, which name gates, from a rank's tables.
   void learn(const instrumentation::RunTables& tables) { names_.learn(tables); }
   [[nodiscard]] const GateNames& names() const noexcept { return names_; }
-  /// Ranks number alike from behind this gate on.
+  /// Gates after this number are compared again: from there on all ranks number alike.
   void alike_from(std::uint64_t number);
-  /// A process begins to count anew. Modules keep their names.
+  /// A restarted process numbers its gates from the beginning. Modules keep their names.
   void restart() {
     gates_ = {};
     after_ = 0;
@@ -52,9 +52,9 @@ class GateComparison {
     bool known = false;
   };
   static constexpr std::size_t kRemembered = 1U << 12;
-  std::array<Gate, kRemembered> gates_;  ///< at its number modulo their count
+  std::array<Gate, kRemembered> gates_;  ///< indexed by gate number modulo kRemembered
   std::uint32_t after_ = 0;              ///< numbers up to this one are not compared
-  bool returned_ = false;                ///< a difference
+  bool returned_ = false;                ///< a difference was returned
   GateNames names_;
 };
 

@@ -1,4 +1,4 @@
-// How texts call a gate, by the modules of the run's tables. Pure.
+// Names of gates in texts, from the modules in the run's tables. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace shardscope::collector {
 
 class GateNames {
  public:
-  /// Few models have more modules.
+  /// Most modules whose names are stored; few models have more.
   static constexpr std::size_t kMostPaths = std::size_t{1} << 16;
 
   void learn(const instrumentation::RunTables& tables);

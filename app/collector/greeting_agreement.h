@@ -1,7 +1,7 @@
-// Whether the collector above a node's has the hellos of all ranks that the node lists. Both sum up who has
-// greeted (greeted_sum.h); the node sends its sum with each hello of its own, the collector above its own
-// with each ping. While they agree nothing is repeated: that would be messages of each rank again and again.
-// Pure.
+// Whether the collector above has received the hellos of all ranks that a node's collector lists. Both
+// compute the checksum of greeted_sum.h; the node sends its own with each of its hellos, the collector above
+// with each ping. While they agree no rank's hello is repeated, which saves messages proportional to the
+// ranks. Pure.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace shardscope::collector {
 
 class GreetingAgreement {
  public:
-  /// An answer may be about a sum that was announced so long ago.
+  /// An answer may refer to a sum announced up to this long ago.
   static constexpr double kRecent_s = 3;
-  /// A hello of the node is half a second from the next, a ping a second: a difference that lasts longer is
-  /// of hellos that were lost or not taken. They are repeated then, and after twice the time if that was of
-  /// no use. A collector above that sends no sum gets all of them so often.
+  /// A node sends a hello every half second, the collector above a ping every second: a difference that lasts
+  /// longer means that hellos were lost or ignored. They are repeated then, at intervals that double up to
+  /// kSeldom_s. A collector above that sends no sum gets them at the same intervals.
   static constexpr double kLate_s = 2, kSeldom_s = 10;
 
-  /// All hellos are sent again.
+  /// Call when all hellos are sent again.
   void begin(double now_s) noexcept {
     announced_.clear();
     since_s_ = now_s;
@@ -31,7 +31,7 @@ class GreetingAgreement {
     if (!announced_.empty() && announced_.back().first == sum) announced_.pop_back();
     announced_.emplace_back(sum, now_s);
   }
-  /// The collector above has this sum. True where all hellos are due again.
+  /// The collector above has sent this sum. True where all hellos are to be sent again.
   [[nodiscard]] bool answered(std::uint64_t sum, double now_s) noexcept {
     const auto recent = [&](const auto& sum_at) {
       return sum_at.first == sum && now_s - sum_at.second <= kRecent_s;

@@ -1,6 +1,6 @@
-// Which connections to one socket were refused before they ended. libzmq reports most handshakes that
-// fail, but not of a peer that it hangs up on because it speaks another protocol: that one is accepted and
-// gone.
+// Counts refused connections to one socket. libzmq reports most failed handshakes, but not those of a peer
+// that it disconnects for speaking another protocol: its monitor reports only "accepted" and
+// "disconnected".
 #pragma once
 
 #include <cstddef>
@@ -8,23 +8,23 @@
 
 namespace shardscope::collector {
 
-/// Pure: is given libzmq's events of a socket in order. An event of success names no connection, so of those
-/// whose handshakes run at the same time it is only known how many succeeded; a refused one that was taken
-/// for one of these is counted once its handshake would have had to be over.
+/// Pure: receives libzmq's monitor events of a socket in order. A success event names no connection, so for
+/// concurrent handshakes only the number of successes is known; a refused connection mistaken for a
+/// successful one is counted once its handshake must have timed out.
 class Handshakes {
  public:
   /// Longer than libzmq waits for a handshake (make_socket, handshake_ivl).
   static constexpr double kOver_s = 12;
 
   void accepted(int connection, double now_s) { open_[connection] = now_s; }
-  /// One was accepted, or was sent the reason why it is not: its outcome is known.
+  /// A handshake succeeded, or its peer was sent the reason of its refusal: its outcome is known.
   void resolved() {
     ++resolved_;
     settle();
   }
   /// libzmq reported a failed handshake; disconnected() of the same connection follows.
   void failed() { failed_ = true; }
-  /// True if the connection was never accepted, and its failure was not reported.
+  /// True if its handshake did not succeed, as far as is known, and that was not reported.
   [[nodiscard]] bool disconnected(int connection) {
     const bool reported = failed_;
     failed_ = false;
@@ -38,7 +38,7 @@ class Handshakes {
     settle();
     return false;
   }
-  /// How many were refused that disconnected() did not report.
+  /// Number of refused connections that disconnected() did not report.
   [[nodiscard]] std::size_t over(double now_s) {
     if (open_.empty()) return 0;
     for (const auto& [connection, since] : open_) {
@@ -56,8 +56,8 @@ class Handshakes {
     open_.clear();
     resolved_ = 0;
   }
-  std::map<int, double> open_;  ///< accepted and not known to be resolved: since when
-  std::size_t resolved_ = 0;    ///< of these
+  std::map<int, double> open_;  ///< accepted, with a handshake not known to be over -> time of accept
+  std::size_t resolved_ = 0;    ///< how many of `open_` are resolved
   bool failed_ = false;
 };
 

@@ -10,7 +10,7 @@ using store::Compaction;
 
 void HeldChunks::add(store::Chunk& chunk, std::vector<std::byte> encoded, std::int64_t now_ns) {
   Held& held = ranks_[chunk.rank];
-  // What is missing lies before a chunk: it may begin a row of the recording but not lie inside one.
+  // Missing events lie before a chunk: the chunk may be the first of a recording's row, but no later one.
   const bool gap = chunk.dropped_before != 0 || chunk.lost_before != 0;
   const bool large = chunk.events.size() >= Compaction::kJoinedEvents;
   if (gap || large) record(held);

@@ -41,7 +41,7 @@ bool read_all(int file, std::uint8_t* data, std::size_t bytes, std::uint64_t off
   return true;
 }
 
-/// An item in the file: this, its text, its payload.
+/// Header of an item in the file; its text and its payload follow.
 struct Head {
   std::int64_t at_ns;
   std::uint32_t rank, id, text_bytes, data_bytes;
@@ -66,7 +66,7 @@ std::vector<std::uint8_t> packed(const ViewItem& item) {
   return bytes;
 }
 
-/// Of bytes that this process has packed.
+/// Decodes the bytes that packed() made.
 ViewItem unpacked(const std::vector<std::uint8_t>& bytes) {
   Head head{};
   std::memcpy(&head, bytes.data(), sizeof head);
@@ -105,7 +105,7 @@ bool ItemLog::open_file() {
     file_failed_ = true;
     return false;
   }
-  unlink(path.c_str());  // gone with the process, however it ends
+  unlink(path.c_str());  // the kernel deletes it with the process, however that ends
   return true;
 }
 
@@ -137,7 +137,7 @@ void ItemLog::spill() {
 void ItemLog::forget_oldest() {
   if (!places_.empty()) {
     const std::uint64_t upto = places_.front().offset + places_.front().bytes;
-    // Gives the disk back in large pieces; the file's length is only an address.
+    // Frees disk space in large pieces; offsets in the file stay the same.
     if (upto / kPunchEvery != file_begin_ / kPunchEvery) {
       (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                       static_cast<off_t>(upto / kPunchEvery * kPunchEvery));

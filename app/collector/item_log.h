@@ -1,6 +1,6 @@
-// Everything viewers may ask for, in order of arrival and addressed by number. The newest part lies in
-// memory; older items go to an unlinked temporary file, of which 16 bytes an item stay, and when either
-// has reached its bound the oldest are forgotten (the recording, if there is one, has them).
+// The log that viewers read: items in order of arrival, addressed by number. The newest are in memory, older
+// ones in an unlinked temporary file with an index of 16 bytes an item in memory. When the file is full, or
+// cannot be written, the oldest items are discarded (the recording, if there is one, contains them).
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ namespace shardscope::collector {
 class ItemLog {
  public:
   using Limits = ViewLogLimits;
-  /// In the file before an item's text and payload.
+  /// Bytes in the file before an item's text and payload.
   static constexpr std::size_t kItemHead = 32;
-  /// `folder`: where the temporary file is made when it is needed; empty: $TMPDIR or /tmp.
+  /// `folder`: where the temporary file is created when needed; empty: $TMPDIR or /tmp.
   explicit ItemLog(std::string folder, Limits limits = {});
   ~ItemLog();
   ItemLog(const ItemLog&) = delete;
@@ -28,7 +28,7 @@ class ItemLog {
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }  ///< first number still kept
   [[nodiscard]] std::uint64_t end() const noexcept { return begin_ + places_.size() + items_.size(); }
   /// Item `number`, begin() <= number < end(). An item whose payload cannot be read back is returned as a
-  /// message about that.
+  /// message that reports it.
   [[nodiscard]] instrumentation::wire::ViewItem get(std::uint64_t number) const;
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_; }
   [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_end_ - file_begin_; }
@@ -48,7 +48,7 @@ class ItemLog {
   std::string folder_;
   Limits limits_;
   std::deque<Place> places_;                           ///< in the file
-  std::deque<instrumentation::wire::ViewItem> items_;  ///< in memory, those after them
+  std::deque<instrumentation::wire::ViewItem> items_;  ///< in memory, newer than `places_`
   std::uint64_t begin_ = 0;
   std::size_t memory_ = 0;
   int file_ = -1;

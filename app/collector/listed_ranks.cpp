@@ -25,7 +25,7 @@ void ListedRanks::take_list(Nodes::Node& node, const std::string& route, const w
   listing.at_s = now_s;
   listing.known = 0;
   listing.greeted = hello.greeted;
-  // A node that says no sum is looked at with each hello.
+  // The ranks of a node that sends no checksum are iterated over with each hello.
   listing.kept =
       hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= RankListing::kMostRanges;
   if (listing.kept) {
@@ -73,7 +73,7 @@ void ListedRanks::reschedule_unlisted(const Ranges& before, double now_s) {
   for (const wire::RelayHello::Range& range : before) {
     const auto end = ranks_.from(range.first + range.count);
     for (auto at = ranks_.from(range.first); at != end; ++at) {
-      if (at->second.listed_s == nullptr) ranks_.note_change(at->second, now_s);  // when it is missed
+      if (at->second.listed_s == nullptr) ranks_.note_change(at->second, now_s);  // its deadline for silence
     }
   }
 }

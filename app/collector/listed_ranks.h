@@ -1,6 +1,6 @@
-// The ranks that collectors of nodes list in their hellos (wire::RelayHello): which are present, which of
-// them silent. Keeps what the rank sessions know by that up to date, and lists this collector's own ranks for
-// the one above. It owns nothing; called by the collector's thread.
+// The ranks that nodes' collectors list in their hellos (wire::RelayHello): present ones, and which of them
+// are silent. Updates the rank sessions from these lists, and lists this collector's own ranks for the
+// collector above. Owns nothing; called by the collector's thread.
 #pragma once
 
 #include <functional>
@@ -19,28 +19,28 @@ class ListedRanks {
   /// Both must outlive it.
   ListedRanks(RankTable& ranks, Nodes& nodes) : ranks_(ranks), nodes_(nodes) {}
 
-  /// Silences that a node's hello begins or ends. Each is called before the hello counts as a message of the
-  /// rank: how long it was silent follows from its last one.
+  /// Callbacks for silences that a node's hello begins or ends. Called before the hello counts as a message
+  /// of the rank: the silence's duration is computed from the rank's last message.
   struct OnSilence {
     std::function<void(RankSession&)> begins, ends;
   };
-  /// A hello of the node's collector at `route`. Its ranks are gone over where it differs from the one
-  /// before, or where something of them has changed here.
+  /// Handles a hello of the node's collector at `route`. Iterates over its ranks unless the hello is equal to
+  /// the stored one and none of its ranks has changed here (RankListing::settled).
   void take(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now_s,
             const OnSilence& on_silence);
-  /// The node does not list its ranks any more: each has a time again by which it is missed.
+  /// The node lists its ranks no longer: each gets its own deadline for silence again.
   void forget(Nodes::Node& node, double now_s);
-  /// Something of a rank has changed that its node's next hello is to be compared with.
+  /// A rank has changed here: its node's next hello is compared rank by rank.
   void rank_changed(const RankSession& rank);
-  /// For the collector above: ranks that are connected here, and which of them are silent.
+  /// Adds the ranks connected here, and which of them are silent, to a hello for the collector above.
   void add_to(wire::RelayHello& hello, double now_s) const;
 
  private:
   using Ranges = std::vector<wire::RelayHello::Range>;
   void take_list(Nodes::Node& node, const std::string& route, const wire::RelayHello& hello, double now_s,
                  const OnSilence& on_silence);
-  /// No rank refers to the node's last list any more. Returns those that it had as present: some may be
-  /// listed again before the others get a time.
+  /// Detaches all ranks from the node's last list. Returns the ranges that it listed as present: some may be
+  /// listed again before the others get their own deadlines.
   Ranges clear_listing(Nodes::Node& node);
   void reschedule_unlisted(const Ranges& before, double now_s);
 

@@ -10,7 +10,7 @@
 namespace shardscope::collector {
 namespace {
 
-/// The program without its folder, and its arguments.
+/// Command line of a process: the program without its folder, and its arguments.
 std::string command_of(std::int64_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
   std::string out;

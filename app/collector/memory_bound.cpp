@@ -16,17 +16,17 @@ namespace shardscope::collector {
 std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std::size_t params) {
   constexpr std::size_t kMiB = 1U << 20;
   constexpr std::size_t kEvent = sizeof(instrumentation::Event);
-  // Independent of what is sent: SQLite's pages, sockets, a block while it is made (events, columns, levels
-  // of detail), the room of a stretch that some ranks keep, storage that waits for the next chunk.
+  // Independent of received data: SQLite's pages, sockets, a block while it is made (events, columns, levels
+  // of detail), buffers that some ranks keep, storage that is reused for the next chunk.
   constexpr std::size_t kProgram = 64 * kMiB;
   constexpr std::size_t kStorage = Recorder::kStorages * Recorder::kLargestStorage * kEvent;
   constexpr std::size_t kRoom = store::kRanksWithRoom * 2 * kMiB;
-  // A rank: what ZeroMQ has received and not handed out (two more are with its engine), what is open in its
-  // spans, the latest status of each parameter.
+  // Of a rank: messages in ZeroMQ's receive queue (and two more in its engine), open spans, the latest status
+  // of each parameter.
   constexpr std::size_t kBatch = instrumentation::kBatchEvents * kEvent;
   constexpr std::size_t kRank = (instrumentation::kReceivedMessages + 2) * kBatch + 96 * 1024;
   const std::size_t status = 3 * sizeof(store::ParamState) * params;
-  // With limits: what waits to be measured of a rank, and its rows of the whole run (docs/recording.md).
+  // With limits: a rank's intervals not measured yet, and its rows of the whole run (docs/recording.md).
   constexpr std::size_t kOwnTimes =
       store::OwnTimeOfRank::kMostPending * sizeof(store::Interval) + store::OwnTimes::kBytesOfRank;
   const std::size_t own_times = options.retention.limited() ? kOwnTimes : 0;

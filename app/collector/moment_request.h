@@ -1,5 +1,5 @@
-// A viewer's request that the recording keep what lies around a moment, as the text of a message: the
-// moment's kind, a space, and what happened in words. Its time is on the collector's clock.
+// A viewer's request that the recording keep the interval around a moment, as the text of a message: the
+// moment's kind, a space, and a description. Its time is on the collector's clock.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace shardscope::collector {
 
 inline constexpr std::size_t kMostMomentText = 400;  ///< bytes; longer ones are cut
 
-/// At most `most` bytes of UTF-8 text, not cut within a character.
+/// The first `most` bytes of UTF-8 text at most, never cut within a character.
 [[nodiscard]] inline std::string_view cut_text(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
@@ -26,14 +26,14 @@ inline constexpr std::size_t kMostMomentText = 400;  ///< bytes; longer ones are
   return out;
 }
 
-/// A request's words with its sender appended; the words are cut where both are too long.
+/// A request's description with its sender appended; the description is truncated where both are too long.
 [[nodiscard]] inline std::string requested_text(std::string_view words, std::string_view by) {
   const std::string suffix =
       (words.empty() ? "requested by " : ", requested by ") + std::string(cut_text(by, 100));
   return std::string(cut_text(words, kMostMomentText - suffix.size())) + suffix;
 }
 
-/// Without `at_ns`. Nothing where the kind is not one word of small letters and underscores.
+/// The moment, without `at_ns`. nullopt where the kind is not one word of lower-case letters and underscores.
 [[nodiscard]] inline std::optional<store::Moment> moment_of_request(std::string_view text) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos || space == 0 || space > 32) return std::nullopt;

@@ -1,6 +1,6 @@
-// Requests that what lies around a moment be kept: of viewers, of the collector above, and of this one's
-// owner for its nodes. Owns which moments were passed on to nodes; the owner takes the others from the board.
-// Called by the collector's thread.
+// Requests to keep the interval around a moment: from viewers, from the collector above, and from this
+// collector's owner for its nodes. Stores the moments already passed on to nodes; the owner takes the others
+// from the board. Called by the collector's thread.
 #pragma once
 
 #include <string>
@@ -23,16 +23,16 @@ class MomentRequests {
                  RunMessages& messages, Problems& problems)
       : options_(options), down_(down), board_(board), messages_(messages), problems_(problems) {}
 
-  /// Of a viewer; `by`: who that is. A moment later than now would keep nothing, and one without a time is
-  /// now.
+  /// Handles a viewer's request; `by`: its name. A moment later than now would keep nothing; one without a
+  /// time is now.
   void take_of_viewer(const wire::Text& request, const std::string& by);
-  /// Of the collector above.
+  /// Handles a request of the collector above.
   void take_from_above(const wire::RankCommand& command);
-  /// Of the owner, for the recorders of nodes.
+  /// Handles the owner's requests for the recorders of nodes.
   void take_node_requests();
 
  private:
-  /// The recorders of nodes are asked to keep it too, and decide for themselves.
+  /// Asks the recorders of nodes to keep it too; each decides for itself.
   void ask_nodes(const store::Moment& moment);
 
   const CollectorOptions& options_;

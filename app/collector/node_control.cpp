@@ -1,5 +1,5 @@
-// Collectors in a chain: messages to those of the nodes below this one, and, where it is one of those itself,
-// what it relays between its ranks and the collector above.
+// Collectors in a chain: messages of nodes' collectors below this one, and, where this is a node's collector
+// itself, relaying between its ranks and the collector above.
 #include <optional>
 #include <set>
 #include <string>

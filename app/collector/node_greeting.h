@@ -1,5 +1,5 @@
-// When a node's collector greets the collector above, and whether that one knows it. Until it does it may
-// take the node's hello for no message of its run, and then takes none of the node's ranks'. Pure.
+// When a node's collector sends its hello to the collector above, and whether that one has accepted it. Until
+// then it may ignore the hello as one of another run, and with it all messages of the node's ranks. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,21 @@ namespace shardscope::collector {
 
 class NodeGreeting {
  public:
-  /// A run may be over within half a second: so until the collector above has pinged, hellos come sooner,
-  /// each after twice the time.
+  /// Interval between hellos: kEvery_s. A run may be over within half a second: until the collector above has
+  /// pinged, the intervals are 2, 4, 8, ... times kFirst_s.
   static constexpr double kFirst_s = 0.02, kEvery_s = 0.5;
-  /// The collector above pings every second. After a longer silence it may have missed what it was sent, or
-  /// have given up ranks as silent.
+  /// The collector above pings every second. After a longer silence it may have missed messages, or regard
+  /// ranks as silent.
   static constexpr double kInterrupted_s = 3;
 
-  /// Another connection: nothing has been sent over it, and a hello is due.
+  /// Call for another connection: nothing was sent over it yet, and a hello is due.
   void begin_anew() noexcept {
     wait_s_ = kFirst_s;
     next_s_ = 0;
     named_ = false;
     above_ = 0;
   }
-  /// There is no connection: nothing is due before begin_anew().
+  /// Call when the connection is lost: no hello is due before begin_anew().
   void connection_ended() noexcept {
     begin_anew();
     next_s_ = std::numeric_limits<double>::infinity();
@@ -36,14 +36,14 @@ class NodeGreeting {
     next_s_ = now_s + wait_s_;
     return true;
   }
-  /// Whether the connection took the hello.
+  /// `taken`: the connection accepted the hello.
   void hello_sent(bool taken) noexcept { named_ = named_ || taken; }
-  /// The node has greeted over this connection: its ranks' messages may follow.
+  /// Whether a hello was sent over this connection: the ranks' messages may follow.
   [[nodiscard]] bool named() const noexcept { return named_; }
-  /// The collector above has pinged, so it knows the node.
+  /// Whether the collector above has pinged over this connection, and so has accepted the node's hello.
   [[nodiscard]] bool known() const noexcept { return above_ != 0; }
-  /// Process `above` has pinged. True where it is another than before, or may have missed something: then
-  /// everything is passed on again.
+  /// Process `above` has pinged. True where it is another process than before, or may have missed messages:
+  /// the caller then relays everything again.
   [[nodiscard]] bool pinged(std::uint64_t above, double now_s) noexcept {
     const bool anew = above != above_ || now_s - last_ping_s_ > kInterrupted_s;
     above_ = above;
@@ -55,7 +55,7 @@ class NodeGreeting {
   double wait_s_ = kFirst_s, next_s_ = 0;
   bool named_ = false;
   std::uint64_t above_ = 0;  ///< process of the collector above
-  double last_ping_s_ = 0;   ///< of it
+  double last_ping_s_ = 0;   ///< time of its last ping
 };
 
 }  // namespace shardscope::collector

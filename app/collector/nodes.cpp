@@ -23,8 +23,8 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
     }
     at_route_[route] = incarnation;
     node.route_ = route;
-    node.listing.changed = true;  // its ranks are not reached there before they greet from there
-    node.next_ping_s_ = 0;        // it says everything again and again until it is pinged there
+    node.listing.changed = true;  // its ranks have no route there before they greet from there
+    node.next_ping_s_ = 0;        // it repeats all hellos until it is pinged there
   }
   node.host = host;
   node.last_message_s_ = now_s;

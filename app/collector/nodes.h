@@ -1,5 +1,5 @@
-// The collectors of nodes below this one: where each is reached, its clock, whether it is silent. Pure: the
-// caller sends, and hands in what arrived and when.
+// The collectors of nodes below this one: route, clock and liveness of each. Pure: the caller sends, and
+// passes in received messages and the time.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ namespace shardscope::collector {
 class Nodes {
  public:
   static constexpr double kSilent_s = 6;
-  static constexpr std::size_t kMost = 4096;        ///< that are remembered, gone ones among them
+  static constexpr std::size_t kMost = 4096;        ///< nodes stored, disconnected ones among them
   static constexpr std::uint32_t kQuickPings = 10;  ///< the first of a node: its first chunks need its clock
 
   class Node {
    public:
     std::string host;
     ClockEstimator clock;  ///< the times of the node's ranks are on it
-    AwaitedAnswer answer;  ///< to what confirmed the ends of its ranks
+    AwaitedAnswer answer;  ///< to the confirmations of its ranks' ends
     RankListing listing;
 
    private:
     friend class Nodes;
-    std::string route_;  ///< which is no other's; empty: another has greeted from there since
+    std::string route_;  ///< unique; empty: another node has greeted from there since
     double last_message_s_ = 0, next_ping_s_ = 0;
     std::uint32_t pings_ = 0;
     bool gone_ = false;
@@ -40,37 +40,37 @@ class Nodes {
     first,
     again,
     back,     ///< it had been silent
-    refused,  ///< there are kMost others; it is not taken in
+    refused,  ///< there are kMost others; it is not added
   };
-  /// Whether something refers to the node's clock, so that it has to stay where it is.
+  /// Whether anything points to the node's clock, so that the node must not be erased.
   using InUse = std::function<bool(const Node&)>;
-  /// A hello of a node's collector, the first or a repeated one. `incarnation`: its process. A route is that
-  /// of the process that greeted last from there, whatever a peer says. One that is not reached any more is
-  /// forgotten unless it is in use: at once where another greets from its connection, silent ones where there
-  /// are kMost. `in_use` is asked only then.
+  /// Handles a hello of a node's collector, the first or a repeated one. `incarnation`: its process. A route
+  /// belongs to the process that greeted from it last. A node without a route is erased unless it is in use:
+  /// at once when another node greets from its route, silent ones when there are kMost. Only then `in_use` is
+  /// called.
   Greeting greeted(
       std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
       double now_s, const InUse& in_use = [](const Node&) { return true; });
-  /// Null: no node's collector is reached there. It stays where it is while it is in use, until clear().
+  /// Null: no node has this route. The pointer is valid while the node is in use, until clear().
   [[nodiscard]] Node* at(const std::string& route);
-  /// The same, of a message that has arrived from there.
+  /// The same, for a message received from there.
   Node* received_from(const std::string& route, double now_s);
   /// Hosts whose collector has become silent since the last call.
   [[nodiscard]] std::vector<std::string> take_newly_silent(double now_s);
-  /// Those that have not listed their ranks for longer than `seconds`.
+  /// Nodes whose stored list of ranks is older than `seconds`.
   [[nodiscard]] std::vector<Node*> not_listing(double now_s, double seconds);
-  /// The ranks of each are to be gone over with its next hello.
+  /// Marks each node's ranks to be compared one by one with its next hello.
   void ranks_changed() noexcept;
-  /// Where to send a ping now; counts as sent.
+  /// Routes of nodes, not silent, to which a ping is due; counts the pings as sent.
   [[nodiscard]] std::vector<std::string> pings_due(double now_s);
-  /// Where those are reached that are not silent; and the hosts of the others.
+  /// Routes of the nodes that are not silent; hosts of the silent ones and of those without a route.
   [[nodiscard]] std::vector<std::string> reached() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
-  /// They are all due now: the content of pings has changed.
+  /// Makes all pings due now: their content has changed.
   void ping_soon() noexcept;
-  /// One that is not silent has not answered yet what Node::answer is about.
+  /// Whether a node that is not silent still owes an answer (Node::answer).
   [[nodiscard]] bool any_awaited() const noexcept;
-  /// This collector received nothing for so long: no node was silent then.
+  /// Extends deadlines by a time in which this collector itself received nothing: no node was silent then.
   void extend_deadlines(double seconds);
   void clear();
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }

@@ -1,5 +1,5 @@
-// Which moments a collector asks the recorders of its nodes to keep: not one again that it has just passed
-// on, as where two collectors name each other, and only so many a second. Pure: the caller hands in the time,
+// Filters the moments that a collector asks the recorders of its nodes to keep: drops those passed on lately,
+// as where two collectors have each other above, and limits their rate. Pure: the caller passes in the time
 // of a monotonic clock.
 #pragma once
 
@@ -19,7 +19,7 @@ class PassedMoments {
   static constexpr std::size_t kMostASecond = 8;
   static constexpr std::int64_t kSame_ns = 1'000'000'000;  ///< two of a kind this close are one
 
-  /// Whether `moment` is to be passed on. Remembers it then.
+  /// Whether `moment` is to be passed on; stores it if so.
   [[nodiscard]] bool take(const store::Moment& moment, double now_s) {
     for (const Passed& passed : recent_) {
       if (passed.kind == moment.kind && std::abs(passed.at_ns - moment.at_ns) < kSame_ns) return false;
@@ -34,7 +34,7 @@ class PassedMoments {
     return true;
   }
 
-  /// True at most once in kWarnEvery_s: the warning that nodes were not asked is due then.
+  /// True at most once in kWarnEvery_s: whether to warn that nodes could not be asked.
   [[nodiscard]] bool may_warn(double now_s) noexcept {
     if (warned_s_ && now_s - *warned_s_ < kWarnEvery_s) return false;
     warned_s_ = now_s;

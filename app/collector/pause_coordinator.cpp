@@ -9,7 +9,7 @@ using instrumentation::StopRule;
 using Kind = wire::RankCommand::Kind;
 
 namespace {
-/// Answers to phase 1 come from a thread that never waits; a rank that is silent for so long is in trouble.
+/// Answers to phase 1 are sent by a thread that never blocks: a rank without one after this time has failed.
 constexpr double kPrepareTimeout_s = 5;
 
 std::string numbered_gate(instrumentation::GateKind kind, std::uint32_t id) {
@@ -101,7 +101,7 @@ void PauseCoordinator::fall_back(const std::string& how, double now_s) {
   const std::optional<StopRule> after = after_pause_;
   resume_all({});
   ranks_differ(how);
-  // A rule that stops where gates differ would only come to the same again.
+  // A rule that stops where gates differ would only fail in the same way again.
   if (after && (after->kind == StopRule::Kind::step || after->kind == StopRule::Kind::run_to_step))
     after_pause_ = after;
   start_pause(now_s);
@@ -146,8 +146,8 @@ void PauseCoordinator::prepared(std::uint32_t rank, const wire::Prepared& answer
 
 void PauseCoordinator::position(std::uint32_t rank, const wire::Position& position, double now_s) {
   Rank& state = ranks_[rank];
-  // News from before the rank took phase 1 (its answer comes on the same connection, in order) is about an
-  // earlier pause.
+  // A position sent before the rank answered phase 1 (over the same connection, in order) is about an earlier
+  // pause.
   const bool about_this = state.prepared.has_value() || state_ == State::paused;
   const bool expired = about_this && state.seen && position.lease_expirations > state.lease_expirations;
   state.seen = true;
@@ -157,14 +157,14 @@ void PauseCoordinator::position(std::uint32_t rank, const wire::Position& positi
     resume_all("rank " + std::to_string(rank) + " resumed by itself: no viewer renewed the pause");
     return;
   }
-  // Only a hold can complete a pause; that a rank runs, which those that are connected here say every second,
-  // is no reason to look at all of them.
+  // Only a hold can complete a pause: positions of running ranks, which connected ranks send every second, do
+  // not cause an iteration over all ranks.
   if (state.at.holding) check_holds(now_s);
 }
 
 bool PauseCoordinator::holds(const Rank& rank) const {
-  // A position sent before the rank took the last command is still of the hold before it: below the
-  // floor. In phase 2 only the target counts.
+  // A position sent before the rank received the last command is still of the hold before that: not above
+  // the floor. In phase 2 only the target counts.
   if (!rank.at.holding) return false;
   const bool stepwise = by_step_ && state_ == State::moving;
   const std::uint64_t at = stepwise ? rank.at.steps : rank.at.number;
@@ -175,8 +175,8 @@ bool PauseCoordinator::holds(const Rank& rank) const {
 std::string PauseCoordinator::difference() const {
   const auto& [first, here] = *ranks_.begin();
   for (const auto& [rank, there] : ranks_) {
-    // Numbers alike are not enough: where ranks pass other gates the same number is another place. Between
-    // steps they do not count.
+    // Equal numbers are not enough: where ranks pass different gates the same number is another place. For
+    // gates between steps the numbers are not compared.
     const bool alike = there.at.kind == here.at.kind && there.at.id == here.at.id &&
                        (by_step_ || there.at.number == here.at.number);
     if (alike) continue;
@@ -215,7 +215,7 @@ void PauseCoordinator::check_holds(double now_s) {
     }
     return;
   }
-  // From `running`: a collector that was restarted finds the run held by its predecessor.
+  // Also from `running`: a restarted collector finds the run held by its predecessor.
   gate_ = gate;
   state_ = State::paused;
   if (!by_step_) note_.clear();
@@ -230,7 +230,7 @@ void PauseCoordinator::resume_with(StopRule rule, double now_s) {
   go.kind = Kind::resume;
   go.rule = rule;
   go.lease_s = lease_left(now_s);
-  // All hold at one gate between steps: from here on they number alike.
+  // All ranks hold at one gate between steps: from here on they number gates alike.
   if (by_step_) {
     go.gate = alike_from_ = gate_;
     differ_ = by_step_ = false;
@@ -295,7 +295,7 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
     case State::running:
     case State::running_to_rule:
       if (stops) {
-        // A rule counts from one and the same gate on every rank, so they are brought to one first.
+        // A rule counts from the same gate on every rank, so the ranks are paused at one first.
         after_pause_ = command.rule;
         start_pause(now_s);
       } else if (state_ == State::running_to_rule) {
@@ -336,11 +336,11 @@ void PauseCoordinator::tick(double now_s) {
   }
   const double left = lease_left(now_s);
   if (left <= 0) {
-    // The ranks see to it themselves; this brings those in step whose lease ends a moment later.
+    // Ranks resume by themselves when their lease ends; this also resumes those with a little left.
     if (controller_ != 0) resume_all("resumed: the viewer that paused the run has gone");
     return;
   }
-  // Renewed from the viewer's last heartbeat on, so that its silence costs one lease, not two.
+  // Leases count from the viewer's last heartbeat, so that its silence costs one lease, not two.
   if (now_s - renewed_s_ >= lease_s_ / 8 && last_heartbeat_s_ > renewed_s_) {
     wire::RankCommand renew;
     renew.kind = Kind::renew_lease;

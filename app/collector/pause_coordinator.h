@@ -1,5 +1,5 @@
 // The collector's side of [Note: pausing without an open collective] (instrumentation/gate.h): decides which
-// command each rank gets. Pure: no socket, no clock of its own; the collector hands in what arrived and when.
+// command each rank gets. Pure: no socket, no clock; the collector passes in messages and times of arrival.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace wire = instrumentation::wire;
 
 class PauseCoordinator {
  public:
-  /// A rank that does not hold `gate_timeout_s` after another one does may wait for something from that one.
+  /// A rank not holding `gate_timeout_s` after another one began to hold may be waiting for that one.
   explicit PauseCoordinator(double lease_s, double gate_timeout_s = 10)
       : lease_s_(lease_s), gate_timeout_s_(gate_timeout_s) {}
 
@@ -32,11 +32,11 @@ class PauseCoordinator {
   void command(std::uint64_t viewer, const wire::ViewCommand& command, double now_s);
   void heartbeat(std::uint64_t viewer, double now_s);
   void tick(double now_s);
-  /// How texts call a gate; without one by kind and number.
+  /// Names gates in texts; without this function texts give kind and number.
   void set_gate_names(std::function<std::string(instrumentation::GateKind, std::uint32_t id)> names) {
     gate_name_ = std::move(names);
   }
-  /// The gates that ranks have passed differ (gate_comparison.h): the next pause is at a gate between steps.
+  /// Ranks have passed different gates (gate_comparison.h): the next pause is at a gate between steps.
   void ranks_differ(const std::string& how);
   /// Gates up to this number are not compared between ranks; 0: all are.
   [[nodiscard]] std::uint64_t alike_from() const noexcept { return alike_from_; }
@@ -45,23 +45,23 @@ class PauseCoordinator {
     std::uint32_t rank = 0;
     wire::RankCommand command;
   };
-  /// What to send now, in order.
+  /// Returns and removes the commands to send now, in order.
   [[nodiscard]] std::vector<Outgoing> take_outgoing();
   [[nodiscard]] ControlState control(double now_s) const;
-  /// A command of the collector's own, numbered like the others.
+  /// Gives a command of the collector itself the next number in the same sequence.
   [[nodiscard]] wire::RankCommand numbered(wire::RankCommand command);
 
  private:
   enum class State : std::uint8_t {
     running,          ///< no rank has a reason to stop
     preparing,        ///< phase 1: waiting for every rank's count of gates
-    moving,           ///< phase 2: ranks run on to `target_`
+    moving,           ///< phase 2: ranks run to gate `target_`
     running_to_rule,  ///< resumed with a rule: ranks run to the gate that it selects
     paused,           ///< every rank holds at `gate_`
   };
   struct Rank {
     bool up = false, finished = false;
-    std::string why_down;  ///< a predicate; empty: it has never been up
+    std::string why_down;  ///< predicate of a sentence; empty: it has never been up
     std::optional<instrumentation::GateKeeper::Counts> prepared;
     instrumentation::GateKeeper::Position at;  ///< last known
     std::uint64_t lease_expirations = 0;
@@ -77,9 +77,9 @@ class PauseCoordinator {
   void check_holds(double now_s);
   /// Whether a rank holds at the gate of the last command.
   [[nodiscard]] bool holds(const Rank& rank) const;
-  /// Text for the user where ranks hold at unlike gates; empty: they do not.
+  /// Text for the user where ranks hold at different gates; else empty.
   [[nodiscard]] std::string difference() const;
-  /// They cannot be held there: at the next gate between steps instead.
+  /// The ranks cannot be paused at the target: pauses them at the next gate between steps instead.
   void fall_back(const std::string& how, double now_s);
   [[nodiscard]] double lease_left(double now_s) const;
 

@@ -4,7 +4,7 @@
 
 namespace shardscope::collector {
 
-/// A clock reading in nanoseconds is within this of zero: far from where sums of a few overflow.
+/// Upper bound on a clock reading's absolute value, in nanoseconds: sums of a few cannot overflow.
 constexpr std::int64_t kPlausibleTime_ns = std::int64_t{1} << 60;
 
 [[nodiscard]] constexpr bool plausible_time(std::int64_t reading) noexcept {

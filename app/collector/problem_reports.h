@@ -1,5 +1,5 @@
-// Problems that may occur thousands of times a second, reported so often that a reader can follow. Pure: the
-// caller hands in what happened and when.
+// Rate limit for reports of problems that may occur thousands of times a second. Pure: the caller passes in
+// each problem and its time.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ class ProblemReports {
   [[nodiscard]] std::optional<std::string> add(const std::string& kind, const std::string& text,
                                                double now_s);
   enum class Take : std::uint8_t {
-    due,  ///< of intervals that are over
+    due,  ///< of finished intervals
     all,  ///< at the end of a run
   };
-  /// The texts for the problems that were only counted.
+  /// The texts for problems that were counted and not reported yet.
   [[nodiscard]] std::vector<std::string> take(double now_s, Take take);
 
  private:
   struct Kind {
-    double reported_s = 0;      ///< when last
-    std::uint64_t pending = 0;  ///< occurred since
+    double reported_s = 0;      ///< time of the last report
+    std::uint64_t pending = 0;  ///< problems since then
     std::string text;           ///< of the last of them
   };
   std::map<std::string, Kind> kinds_;

@@ -19,11 +19,11 @@ class Problems {
   Problems(StatusBoard& board, std::function<void(const std::string& text)> warn)
       : board_(board), warn_(std::move(warn)) {}
 
-  /// A message at most once per kind and interval, see ProblemReports.
+  /// Publishes a message, at most once per kind and interval (ProblemReports).
   void report(const std::string& kind, const std::string& text) {
     if (const auto report = reports_.add(kind, text, now_s())) warn_(*report);
   }
-  /// A message of `who` is ignored.
+  /// Counts and reports that a message of `who` is ignored.
   void reject(const std::string& kind, const std::string& who, const std::string& why) {
     board_.rejected(kind);
     report(kind, "ignored a message from " + who + ": " + why);
@@ -34,7 +34,7 @@ class Problems {
       report("refused", "refused a connection (" + refusal.peer + "): " + refusal.why);
     }
   }
-  /// Those that were only counted.
+  /// Reports the problems that were only counted.
   void publish(double now_s, ProblemReports::Take take) {
     for (const std::string& text : reports_.take(now_s, take)) warn_(text);
   }

@@ -1,5 +1,5 @@
-// What viewers see of a collector besides the log: the state of pauses, whether the run is over, and a
-// revision that grows with each change. Pure.
+// The part of a collector's state that viewers receive besides the log: pauses, whether the run is over, and
+// a revision that increases with each change. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace shardscope::collector {
 class PublishedControlState {
  public:
   [[nodiscard]] std::uint64_t revision() const noexcept { return revision_; }
-  /// There is something new to see. Returns its revision.
+  /// Counts a change. Returns its revision.
   std::uint64_t changed() noexcept { return ++revision_; }
 
-  /// As viewers have it.
+  /// The state as last published to viewers.
   [[nodiscard]] const ControlState& control() const noexcept { return control_; }
-  /// Returns the note where it is another than before and not empty.
+  /// Publishes `control`. Returns its note where that has changed and is not empty.
   [[nodiscard]] std::optional<std::string> show(const ControlState& control) {
     if (control.paused == control_.paused && control.pausing == control_.pausing &&
         control.note == control_.note && control.gate == control_.gate)
@@ -31,14 +31,14 @@ class PublishedControlState {
     return news ? std::optional(control.note) : std::nullopt;
   }
 
-  /// Viewers know, or are about to, that the run is over.
+  /// Whether the end of the run is published, or about to be.
   [[nodiscard]] bool over() const noexcept { return over_; }
   void show_over(bool over) noexcept {
     over_ = over;
     ++revision_;
   }
 
-  /// Adds it to a reply, with `now` of the pauses: a lease runs out without a change.
+  /// Adds the state to a reply, with `now` as the state of pauses: a lease expires without a change.
   void add_to(instrumentation::wire::ViewReply& reply, const ControlState& now) const {
     reply.pausing = now.pausing;
     reply.paused = now.paused;
@@ -48,7 +48,7 @@ class PublishedControlState {
     reply.finished = over_;
   }
 
-  /// Last reported by a rank or set by a viewer; -1: not known. Returns the one before.
+  /// Stores the detail last reported by a rank or set by a viewer; -1: not known. Returns the previous one.
   int set_detail(int detail) noexcept { return std::exchange(detail_, detail); }
 
  private:

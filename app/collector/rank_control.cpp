@@ -12,7 +12,7 @@ namespace shardscope::collector {
 using store::Resumption;
 
 namespace {
-constexpr double kSilence_s = 3;        ///< a silence that was one, now that the rank sends again
+constexpr double kSilence_s = 3;  ///< a silence is reported from this length on when the rank sends again
 constexpr double kPresentWithin_s = 3;  ///< a rank with a message in this time is connected
 }  // namespace
 
@@ -41,7 +41,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
                                   std::int64_t received_ns) {
   const std::uint32_t id = message.header.rank;
   const double now = now_s();
-  detect_stall(now);  // else the rank would be said to send again
+  detect_stall(now);  // else it would be reported that the rank sends again
   if (const auto* hello = std::get_if<wire::Hello>(&message.body)) {
     on_hello(route, message.header, *hello);
     return;
@@ -58,7 +58,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     }
   }
   RankSession* const known = ranks.known(id);
-  if (known == nullptr || known->route != route) return;  // its hello will come
+  if (known == nullptr || known->route != route) return;  // its hello will follow
   RankSession& rank = *known;
   if (rank.silent() || now - rank.last_control() >= kSilence_s)
     liveness.end_silence(rank, now, RankLiveness::as_before(rank));
@@ -95,7 +95,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   const std::uint32_t id = from.rank;
   const double now = now_s();
   Nodes::Node* node = down.nodes().at(route);
-  if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
+  if (hello.relayed && node == nullptr) return;  // its collector's own hello must come first; it is repeated
   if (identity.contradicts(hello.world)) {
     const std::string why = identity.contradiction_of(hello.world);
     problems.reject("world", "rank " + std::to_string(id), why);
@@ -106,8 +106,8 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
       rank.is_current(rank.control_incarnation) && !rank.silent() &&
       now - rank.last_control() < kPresentWithin_s) {
-    // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
-    // that takes over from a killed one greets for the same ranks: that is no error.
+    // Once the process publishes it holds the rank's place; until then its rank is only a claim. A node's
+    // collector that replaces a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
       problems.reject("order", "rank " + std::to_string(id),
                       "another process than the one that publishes says that it is this rank");
@@ -123,7 +123,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     identity.set_provisional_world(hello.world);
     pauses.set_world(hello.world);
   }
-  // A node's collector repeats what its ranks have said: whether one is silent it says itself.
+  // A node's collector repeats hellos of its ranks: it reports itself whether a rank is silent.
   if (rank.control_incarnation != from.incarnation) {
     if (rank.silent() || rank.silence_recorded_s) liveness.end_silence(rank, now, Resumption::restarted);
   } else if (node == nullptr &&
@@ -131,7 +131,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     liveness.end_silence(rank, now,
                          rank.route == route ? RankLiveness::as_before(rank) : Resumption::on_another_host);
   }
-  listed.rank_changed(rank);  // of that where it was
+  listed.rank_changed(rank);  // for its previous node
   if (rank.node_clock != (node != nullptr ? &node->clock : nullptr)) rank.listed_s = nullptr;
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;

@@ -1,5 +1,5 @@
-// How many ranks are in which state, kept up with each change: to count thousands of them in every round
-// would be most of what a round does. Pure.
+// Number of ranks in each state, updated incrementally: counting thousands of ranks in every round would
+// dominate the round's cost. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ class RankCounts {
  public:
   struct Traits {
     bool connected = false, finished = false;
-    bool unsettled = false;    ///< connected, and its clock not compared often enough yet
+    bool unsettled = false;    ///< connected, with too few clock samples yet
     bool holding = false;      ///< at a gate
-    bool other_clock = false;  ///< than this machine's
-    bool here = false;         ///< connected to this collector itself, not to one of a node
+    bool other_clock = false;  ///< its clock is not this machine's
+    bool here = false;         ///< connected directly, not through a node's collector
     friend bool operator==(const Traits&, const Traits&) = default;
   };
 
-  /// What is true of the rank from now on.
+  /// Sets the rank's present state.
   void note(std::uint32_t rank, Traits now) {
     Traits& noted = ranks_[rank];
     if (noted == now) return;
@@ -38,7 +38,7 @@ class RankCounts {
   [[nodiscard]] bool any_unsettled() const noexcept { return unsettled_ != 0; }
   [[nodiscard]] bool any_holding() const noexcept { return holding_ != 0; }
   [[nodiscard]] bool clocks_differ() const noexcept { return other_clock_ != 0; }
-  /// In ascending order.
+  /// Directly connected ranks, in ascending order.
   [[nodiscard]] const std::set<std::uint32_t>& here() const noexcept { return here_; }
 
  private:

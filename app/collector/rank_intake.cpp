@@ -1,4 +1,4 @@
-// What ranks publish: accepted in order, handed to the sink; events are gathered into chunks.
+// Messages published by ranks: accepted in order, queued for the recorder; events are collected into chunks.
 #include <utility>
 
 #include "app/collector/collector_pace.h"
@@ -11,7 +11,7 @@ namespace shardscope::collector {
 using instrumentation::monotonic_now_ns;
 
 namespace {
-constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< with a recorder that stalls
+constexpr std::int64_t kRecorderStallTimeout_ns = 1'000'000'000;     ///< without progress of the recorder
 constexpr std::size_t kLarge = 64U << 10, kLargeRelayed = 2U << 10;  ///< messages, bytes
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 }  // namespace
@@ -19,17 +19,17 @@ constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
-    // Steps and watermarks are never shed here; ranks wait, and shed in their own queues what is less.
+    // Steps and watermarks are never shed here; ranks wait, and shed lower detail in their own queues.
     if (relay.full()) return;
     if (intake_full()) {
-      // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
-      // One that stalls must not take the live view with it. With nothing left to shed they wait too.
+      // Ranks wait for a recorder that makes progress: ZeroMQ's queues are short, then the ranks' own fill. A
+      // stalled recorder must not stop the live view. With nothing left to shed the ranks wait, too.
       const std::int64_t still_ns = monotonic_now_ns() - record.recorder().progress_ns();
       if (still_ns < kRecorderStallTimeout_ns || !shed()) return;
     }
     if (!sockets.receive_published(message)) return;
     PackedFrames frames({static_cast<const std::uint8_t*>(message.data()), message.size()});
-    if (message.size() == 0) on_frame({});  // which no peer of ours sends: counted as the rest of its kind
+    if (message.size() == 0) on_frame({});  // no peer of ours sends it: rejected like any garbage
     for (auto frame = frames.next(); !frame.empty(); frame = frames.next(), ++i) on_frame(frame);
     if (frames.damaged())
       problems.reject(wire::name_of(wire::Reject::garbage), "a node",
@@ -65,8 +65,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
                           std::holds_alternative<wire::Batch>(message.body) || identity.known();
   if (!is_of_run(message.header, identifies ? RunIdentity::Proof::published : RunIdentity::Proof::greeting))
     return;
-  // A text or a name does not prove the run: another one that publishes may still take its place. So nothing
-  // is kept of its ranks before tables or a batch arrive; what came earlier counts as lost.
+  // A text or a name does not prove the run: another run that publishes may still take its place. So nothing
+  // is stored of its ranks before tables or a batch arrive; earlier messages count as lost.
   if (!identifies) return;
   if ((identity.world_known() && message.header.rank >= identity.world()) ||
       ranks.size() > kMaxRanksWithoutTables) {
@@ -84,7 +84,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (accepted.order == RankSession::Order::again) {
     board.repeated();
-    ranks.note_change(rank, now_s());  // it is to be confirmed anew
+    ranks.note_change(rank, now_s());  // it is to be confirmed again
     return;
   }
   if (accepted.order != RankSession::Order::next) {
@@ -107,7 +107,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
         std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
             (rank.node_clock != nullptr ? " did not arrive from its node's collector" : " did not arrive"));
   }
-  // Before its sender has to wait: a rank keeps a quarter of its queue, a node for a rank much less.
+  // Before its sender has to wait: a rank's window is a quarter of its queue, a node's window per rank less.
   const std::uint64_t most = rank.node_clock != nullptr && bytes >= kLargeRelayed ? 1
                              : bytes >= kLarge                                    ? 2
                                                : RankSession::kConfirmMessages;
@@ -123,16 +123,16 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     return;
   }
   rank.add_relayed(
-      message.header);  // also before its node's hello: else what came till then would count as lost
+      message.header);  // also before its node's hello: else earlier messages would count as lost
   report_events_lost_with_node(rank);
-  // Tables or names may have been among what is missing.
+  // Tables or names may be among the missing messages.
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
   if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {
     rank.has_tables = false;
     sender.ask_for_tables(rank);
   }
-  // Its end may come before its next control message. A node's collector says it of its own ranks, and the
-  // text goes up before the end: a rank that has ended is not silent.
+  // Its end may arrive before its next control message. A node's collector reports the silence's end for its
+  // own ranks, and relays that text before the rank's end: a rank that has ended is not silent.
   if (rank.silent() && std::holds_alternative<wire::Finish>(message.body))
     liveness.end_silence(rank, now_s(), RankLiveness::as_before(rank));
   if (Upstream* const above = relay.upstream())
@@ -156,7 +156,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
       liveness.note_silence_of_node(rank, message.header.incarnation, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
     if (rank.names.insert(name->id).second)
-      record.recorder().name(rank.row.rank, *name);  // or sent again on request
+      record.recorder().name(rank.row.rank, *name);  // else it was sent again on request
   } else if (const auto* finish = std::get_if<wire::Finish>(&message.body)) {
     on_finish(rank, *finish);
   }

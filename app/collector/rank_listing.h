@@ -1,5 +1,5 @@
-// The ranks that a node's collector lists as its own, as the collector above has taken them. The node sends
-// its list again and again: while it is the same, and nothing of its ranks has changed here, no rank is gone
+// The ranks that a node's collector lists as its own, as last received by the collector above. The node
+// repeats its list: while it is the same, and none of its ranks has changed here, the ranks are not iterated
 // over. Pure.
 #pragma once
 
@@ -12,17 +12,17 @@
 namespace shardscope::collector {
 
 struct RankListing {
-  /// More ranges than this no node has whose ranks are in order; they are not kept.
+  /// A node whose ranks are in order has fewer ranges; longer lists are not stored.
   static constexpr std::size_t kMostRanges = 256;
 
   std::vector<instrumentation::wire::RelayHello::Range> present, silent;
-  std::uint64_t greeted = 0;  ///< sum of who they are (greeted_sum.h), as the node sent it
-  std::uint64_t known = 0;    ///< the same of those that have greeted here, over the node's connection
+  std::uint64_t greeted = 0;  ///< checksum of the ranks' processes (greeted_sum.h), as the node sent it
+  std::uint64_t known = 0;    ///< the same for the ranks whose hello arrived over the node's connection
   double at_s = -1e300;       ///< when the node listed them last
-  bool kept = false;          ///< the ranks that `known` is of refer to `at_s` (RankSession::listed_s)
-  bool changed = false;       ///< something of one of its ranks has, here
+  bool kept = false;          ///< the ranks in `known` point to `at_s` (RankSession::listed_s)
+  bool changed = false;       ///< one of its ranks has changed here
 
-  /// Whether the hello has nothing that is not known of its ranks.
+  /// Whether the hello contains nothing new about its ranks.
   [[nodiscard]] bool settled(const instrumentation::wire::RelayHello& hello) const {
     return kept && !changed && hello.greeted == known && hello.greeted == greeted &&
            hello.present == present && hello.silent == silent;

@@ -15,14 +15,14 @@ using store::Resumption;
 
 namespace {
 constexpr double kSilentAfter_s = RankTable::kSilentAfter_s;
-constexpr double kStoppedAfter_s = 2.5;  ///< the same, where its process is seen to be stopped
+constexpr double kStoppedAfter_s = 2.5;  ///< the same, where the kernel reports its process as stopped
 
-/// As the operating system reports it: stopped by a signal or by a debugger.
+/// Whether the kernel reports the process as stopped, by a signal or a debugger.
 bool is_stopped(std::int32_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(file, text);
-  // The name, in parentheses, may hold anything.
+  // The name, in parentheses, may contain any characters.
   const std::size_t name_end = text.rfind(") ");
   return name_end != std::string::npos && name_end + 2 < text.size() &&
          (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
@@ -62,7 +62,7 @@ void RankLiveness::end_silence(RankSession& rank, double now, store::Resumption 
   const double since_s = rank.silent_since_s.value_or(rank.silence_recorded_s.value_or(rank.last_control()));
   const bool restarted = how == Resumption::restarted;
   listed_.rank_changed(rank);
-  // Another process comes up by itself, and a pause that goes on is not its own.
+  // on_hello() calls rank_up() for another process, which is not part of a pause that has begun.
   if (rank.silent() && !restarted) pauses_.rank_up(rank.row.rank);
   if (Upstream* const above = relay_.upstream()) above->rank_was_silent(rank.row.rank);
   rank.silent_since_s.reset();
@@ -91,12 +91,12 @@ void RankLiveness::note_silence_of_node(RankSession& rank, std::uint64_t incarna
 
 // [Note: silent, not gone]
 // The kernel closes the connections of a process that ends, however it ends, and a send to a closed one fails
-// (router_mandatory): that rank is lost. One that sends nothing over a connection that lasts is stopped, or
-// its host or network is down. It may go on any time, so it stays connected, and only a pause does not
-// wait for it. What a node's collector passes on has no connection here: that collector lists the ranks that
-// it is connected to, and those of them that are silent (ListedRanks). The texts of a silence are of the
-// collector that has the connection, and passed on; but that a rank has been restarted each one reports
-// itself, because the text of a process that is gone might not get here.
+// (router_mandatory): that rank is lost. A rank that sends nothing over an open connection is stopped, or its
+// host or network is down. It may continue at any time, so it stays connected, and only a pause does not
+// wait for it. A relayed rank has no connection to this collector: its node's collector lists the ranks that
+// are connected to it, and which of them are silent (ListedRanks). Texts about a silence are written by the
+// collector that has the connection, and relayed; but each collector reports a restart of a rank itself,
+// because a text about a process that has ended might not arrive.
 void RankLiveness::check_silence(RankSession& rank, double now) {
   const double silent_s = now - rank.last_control();
   if (rank.row.finished || silent_s < kStoppedAfter_s) return;

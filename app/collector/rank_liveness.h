@@ -1,5 +1,5 @@
-// Which ranks are there: connected, silent or gone, and the messages of the run about that. Owns nothing:
-// what it notes is in the rank's session. Called by the collector's thread.
+// Liveness of ranks: connected, silent or lost, and the messages of the run about it. Owns nothing: the state
+// is in the rank's session. Called by the collector's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,22 +28,22 @@ class RankLiveness {
         relay_(relay),
         messages_(messages) {}
 
-  /// Its process or its connection is gone; `why`: a predicate. What it has published is handed over.
+  /// The rank's process or connection is gone; `why`: a predicate. Flushes its pending events.
   void lost(RankSession& rank, const std::string& why);
-  /// Whether the process of a rank that is connected is gone, or silent.
+  /// Checks whether the process of a connected rank has ended or is silent.
   void check(RankSession& rank, double now);
-  /// The same where no process can be seen from here.
+  /// The same where the process is not visible from this host.
   void check_silence(RankSession& rank, double now);
   void begin_silence(RankSession& rank, double now);
-  /// Of a rank that was silent, or whose control thread was not running, for long enough to report it: before
-  /// the message that ends it counts as received. The rest is reported by the node of a rank that is relayed.
+  /// Ends and reports the silence of a rank, also one too short for silent(). Call before the message that
+  /// ends it counts as received. Of a relayed rank only a restart is reported: its node reports other ends.
   void end_silence(RankSession& rank, double now, store::Resumption how);
-  /// A text of its node; `incarnation`: of the process that it is about. A node may report that a rank is not
-  /// silent before the hello of the process that ended the silence gets here: until a text ends it as well,
-  /// that hello does. Where the hello was here first, the text is of a process that has been replaced, and
-  /// the silence ends with it.
+  /// Handles a text that a rank's node relays, where it reports the begin or end of a silence; `incarnation`:
+  /// of the silent process. If that process is replaced, the new one's hello may arrive before or after the
+  /// text. After it: the hello ends the silence, unless another text did before. Before it: the text is about
+  /// a replaced process, and the silence ends here.
   void note_silence_of_node(RankSession& rank, std::uint64_t incarnation, const std::string& text);
-  /// How a silence ends where it is the same process that sends again.
+  /// The kind of resumption where the same process sends again.
   [[nodiscard]] static store::Resumption as_before(const RankSession& rank) noexcept {
     return rank.pid_seen ? store::Resumption::on_this_host : store::Resumption::on_another_host;
   }

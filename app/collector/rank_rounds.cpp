@@ -11,7 +11,7 @@ namespace shardscope::collector {
 void Collector::State::run_due_timers(double now) {
   for (const std::uint32_t id : ranks.take_due(now)) {
     RankSession* const known = ranks.known(id);
-    if (known == nullptr) continue;  // forgotten meanwhile
+    if (known == nullptr) continue;  // removed meanwhile
     RankSession& rank = *known;
     flush_if_due(rank, now);
     confirm_and_ping(rank, now);
@@ -22,14 +22,14 @@ void Collector::State::run_due_timers(double now) {
 }
 
 void Collector::State::flush_if_due(RankSession& rank, double now) {
-  if (!record.has_room()) return;  // they are only there while they can still be shed
-  // The first chunk waits for the first round trips: an offset that comes later does not reach it.
+  if (!record.has_room()) return;  // only pending events can still be shed
+  // The first chunk waits for the first round trips: later offsets are not applied to it.
   if (!rank.clock_settled(now)) return;
   if (rank.due(now, ranks.chunk_age_s(rank)) || (rank.pending() && rank.row.gate.holding)) record.flush(rank);
 }
 
 void Collector::State::confirm_and_ping(RankSession& rank, double now) {
-  // With a ping where there is one: the rank wakes for both.
+  // Together with a ping where one is due: the rank wakes up once for both.
   if (rank.unconfirmed() != 0 && (now - rank.confirmed_s() >= RankSession::kConfirmAfter_s ||
                                   (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
     sender.confirm(rank);
@@ -43,7 +43,7 @@ void Collector::State::confirm_and_ping(RankSession& rank, double now) {
 }
 
 void Collector::State::publish_row(RankSession& rank, double now, bool at_once) {
-  if (!identity.known()) return;  // a rank that has only said hello may be of another run
+  if (!identity.known()) return;  // a rank that has only sent a hello may be of another run
   if (!rank.row_dirty || (!at_once && now - rank.row_sent_s < pacing.pace().row_s)) return;
   rank.row_sent_s = now;
   rank.revision = shown.changed();

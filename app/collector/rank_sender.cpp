@@ -8,7 +8,7 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr double kTablesAgain_s = 0.5;  ///< for tables that have not arrived
+constexpr double kTablesAgain_s = 0.5;  ///< interval of requests for tables that have not arrived
 }  // namespace
 
 void RankSender::send_commands() {

@@ -1,6 +1,6 @@
-// Messages from the collector to its ranks: commands, confirmations, requests for tables. A connection that
-// turns out to be closed loses its ranks. Owns nothing: what is under way is in DownstreamLinks. Called by
-// the collector's thread.
+// Messages from the collector to its ranks: commands, confirmations, requests for tables. Where a connection
+// is found closed its ranks are lost. Owns nothing: the links are in DownstreamLinks. Called by the
+// collector's thread.
 #pragma once
 
 #include "app/collector/downstream_links.h"
@@ -19,18 +19,18 @@ class RankSender {
       : ranks_(ranks), down_(down), pauses_(pauses), liveness_(liveness) {}
 
   using Sent = DownstreamLinks::Sent;
-  /// A command without a number gets the next.
+  /// Sends a message to a rank; a command without a number gets the next.
   Sent send(RankSession& rank, wire::Body body);
-  /// Those of the pauses.
+  /// Sends the pending commands of the pause coordinator.
   void send_commands();
   void ask_for_tables(RankSession& rank);
   void confirm_finish(RankSession& rank);
-  /// What has been received of it: at once, or with the others of its node by send_receipts().
+  /// Confirms the rank's received messages: at once, or with its node's other ranks by send_receipts().
   void confirm(RankSession& rank);
   void send_receipts(double now);
 
  private:
-  /// With a node's connection all its ranks are lost.
+  /// The rank is lost; with a node's connection all ranks of the node are.
   void connection_closed(RankSession& rank);
 
   RankTable& ranks_;

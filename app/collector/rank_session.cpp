@@ -11,15 +11,15 @@
 namespace shardscope::collector {
 
 namespace {
-/// A rank that fills chunks gets room for one at once; what a slower one needs is found out.
+/// From this size on a chunk's full capacity is reserved at once; smaller ones grow as needed.
 constexpr std::size_t kFast = RankSession::kChunkEvents / 2;
 
 bool earlier(const instrumentation::Event& a, const instrumentation::Event& b) noexcept {
   return static_cast<std::int64_t>(a.ticks) < static_cast<std::int64_t>(b.ticks);
 }
 
-/// Events in order of time, with one offset for all: those before the last are moved by what the offset was
-/// more (less) then, `more_ns` at the first.
+/// Shifts events, in order of time, that all get the offset of the last: each by the difference of its own
+/// offset, interpolated from `more_ns` at the first event to 0 at the last.
 void move_along_drift(std::vector<instrumentation::Event>& events, std::int64_t more_ns) {
   const auto last = static_cast<std::int64_t>(events.back().ticks);
   const double span =
@@ -57,8 +57,8 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     result.new_process = true;
   }
   if (header.sequence < next_sequence_) {
-    // A process that has never had a connection over which it gets confirmations has no reason to repeat
-    // anything. One that makes it anew may publish over another before it greets.
+    // A process that never had a connection for confirmations has no reason to send messages again. One that
+    // reconnects may publish over its other connection before it greets.
     const bool gets_confirmations = control_incarnation == header.incarnation || node_clock != nullptr;
     result.order = gets_confirmations && header.sequence >= known_received_ ? Order::again : Order::duplicate;
     if (result.order == Order::again) confirm_anew_ = true;
@@ -98,7 +98,7 @@ void RankSession::count_lost(std::uint64_t messages) {
   row.lost_messages += messages;
 }
 
-/// The rank's own numbers are counted by its process, the node's by the node's: either may start anew.
+/// The rank's process counts the rank's numbers, the node's process the node's: either may be restarted.
 void RankSession::add_relayed(const wire::Batch& batch) {
   const wire::Relay& now = *batch.relay;
   const bool same_source = relay_ && relay_->source_incarnation == now.source_incarnation;
@@ -123,13 +123,13 @@ void RankSession::add_repeated(const wire::Message& message) {
   const auto* const batch = std::get_if<wire::Batch>(&message.body);
   if (batch == nullptr || !batch->relay || !relay_) return;
   follow_source(batch->relay->source_incarnation, batch->relay->source_first, batch->relay->source_last + 1);
-  // What its sender missed before it has arrived through another, or is counted.
+  // Messages lost before it by its sender have arrived through another, or count as lost already.
   relay_->lost_total = batch->relay->lost_total;
   relay_incarnation_ = *incarnation_;
 }
 
-/// The node's numbers had a gap before its first message as well: the same messages once more, and some that
-/// were none of the rank's. Those that a chunk has already stay counted. `lost`: by the rank's numbers.
+/// The gap in the node's numbers before its first message counted the same messages once more, and some that
+/// were not the rank's: subtracts them, except those in a chunk already. `lost`: by the rank's numbers.
 void RankSession::take_back_first(std::uint64_t lost) {
   const std::uint64_t back = std::min(missing_at_first_, lost_);
   lost_ -= back;
@@ -142,8 +142,8 @@ void RankSession::follow_source(std::uint64_t source, std::uint64_t first, std::
   const bool same_source = source_ == source;
   const std::uint64_t expected = same_source ? source_next_ : 0;
   if (!source_ || source_incarnation_ != *incarnation_) {
-    // Another collector on the node has begun later than the one before it ended, or this one later than the
-    // node's.
+    // Another collector of the node was started after the one before it had ended, or this collector after
+    // the node's.
     if (first > expected) {
       take_back_first(first - expected);
       count_lost(first - expected);
@@ -162,7 +162,7 @@ void RankSession::follow_source(std::uint64_t source, std::uint64_t first, std::
 
 void RankSession::add(const wire::Batch& batch, double now_s, const Storage& storage) {
   if (batch.relay) add_relayed(batch);
-  // The total, not the part: what a lost message said of drops is in the total of the next one.
+  // The total, not the difference: drops reported in a lost message are in the total of the next one.
   if (batch.dropped_total > dropped_total_) {
     const std::uint64_t dropped = batch.dropped_total - dropped_total_;
     count_dropped(batch, dropped);
@@ -187,7 +187,7 @@ void RankSession::add(const wire::Batch& batch, double now_s, const Storage& sto
   if (size > kFast && size > piece.events.capacity()) {
     piece.events.reserve(std::max(size, kChunkEvents + batch.events.size()));
   }
-  // A rank hands its events over in order of time; not every program that speaks this protocol does.
+  // Our ranks send events in order of time; other programs that speak this protocol may not.
   piece.in_order = piece.in_order && std::is_sorted(batch.events.begin(), batch.events.end(), earlier) &&
                    (piece.events.empty() || !earlier(batch.events.front(), piece.events.back()));
   piece.events.insert(piece.events.end(), batch.events.begin(), batch.events.end());
@@ -226,7 +226,7 @@ std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
     gone += here;
   }
   if (gone == 0) return 0;
-  missing_end_ns_ = std::max(missing_end_ns_, missing_begin_ns_ + 1);  // of one event: still a stretch
+  missing_end_ns_ = std::max(missing_end_ns_, missing_begin_ns_ + 1);  // also for one event: not empty
   join_pieces();
   dropped_ += gone;
   shed_ += gone;
@@ -236,7 +236,7 @@ std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
   return gone;
 }
 
-/// What shedding has left of neighbours becomes one chunk.
+/// Joins neighbouring pieces that shedding has made small, so that they become one chunk.
 void RankSession::join_pieces() {
   std::deque<Piece> joined;
   for (Piece& piece : pieces_) {
@@ -265,7 +265,7 @@ RankSession::ClockMapping RankSession::to_collector_clock(std::int64_t at_ns, co
     const ClockEstimator& own = clock_of(piece.incarnation);
     return {own.offset_ns(at_ns), own.residual_ns(at_ns)};
   }
-  // Rank to node, node to here; the bounds add up.
+  // Rank to node, node to this collector; the error bounds add up.
   const std::int64_t on_node = at_ns + piece.relay->offset_ns;
   return {piece.relay->offset_ns + node_clock->offset_ns(on_node),
           piece.relay->residual_ns + node_clock->residual_ns(on_node)};
@@ -292,7 +292,7 @@ store::Chunk RankSession::take_chunk() {
     move_along_drift(chunk.events, begin.offset_ns - end.offset_ns);
     row.clock_offset_ns = end.offset_ns;
     row.clock_residual_ns = std::max(begin.residual_ns, end.residual_ns) + clock_error_ns;
-    if (piece.relay && piece.relay->residual_ns != 0) {  // its offset to the node is that of its last event
+    if (piece.relay && piece.relay->residual_ns != 0) {  // its offset to the node is its last event's
       const double span =
           std::min(static_cast<double>(chunk.events.back().ticks - chunk.events.front().ticks), 1e15);
       row.clock_residual_ns += static_cast<std::int64_t>(ClockEstimator::kUsualDrift * span);

@@ -7,9 +7,9 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr double kServiceAgain_s = 0.01;  ///< at what could not be done
-constexpr double kEndAgain_s = 0.1;       ///< a connection that took no confirmation of an end
-constexpr double kClockComes_s = 0.02;    ///< between two looks for a clock, or for what run it is
+constexpr double kServiceAgain_s = 0.01;  ///< least time until a rank is serviced again
+constexpr double kEndAgain_s = 0.1;       ///< interval of retries to confirm an end
+constexpr double kClockComes_s = 0.02;    ///< between two checks whether the clock, or the run, is known
 }  // namespace
 
 void RankTable::forget_unpublished(const std::function<void(const RankSession&)>& forgotten) {

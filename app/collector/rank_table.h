@@ -1,9 +1,9 @@
 // The ranks of a run, when each is to be serviced next, and how many are in which state. Pure.
 //
 // [Note: what a rank waits for]
-// note_change() is called where anything of a rank has changed that something is due by: it notes the
-// earliest time. What makes it later need not be noted: the rank is serviced too early once, and its next
-// time is noted then.
+// note_change() must be called where a rank's change may make one of its timers due earlier: it schedules the
+// earliest time. A change that makes a timer due later needs no call: the rank is serviced too early once,
+// and its next time is scheduled then.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ class RankTable {
   using Ranks = std::map<std::uint32_t, RankSession>;
   static constexpr double kSilentAfter_s = 6;  ///< a rank sends a message at least every second
 
-  /// When something is due follows from these, which must outlive the table.
+  /// Due times depend on these; they must outlive the table.
   RankTable(const Pacing& pacing, const RunIdentity& identity) : pacing_(pacing), identity_(identity) {}
 
-  /// The rank's, made where there is none. It stays where it is.
+  /// The rank's session, created where there is none. Its address is stable.
   [[nodiscard]] RankSession& session(std::uint32_t rank) {
     return ranks_.try_emplace(rank, rank).first->second;
   }
-  /// Null: not known.
+  /// The rank's session; null: it has none.
   [[nodiscard]] RankSession* known(std::uint32_t rank) {
     const auto at = ranks_.find(rank);
     return at == ranks_.end() ? nullptr : &at->second;
@@ -47,7 +47,7 @@ class RankTable {
   [[nodiscard]] std::size_t size() const noexcept { return ranks_.size(); }
   [[nodiscard]] bool empty() const noexcept { return ranks_.empty(); }
   [[nodiscard]] const RankCounts& counts() const noexcept { return counts_; }
-  /// After it what is pending of the rank becomes a chunk. A rank that is gone sends no more to wait for.
+  /// Age at which the rank's pending events become a chunk; shorter for a lost rank, which sends no more.
   [[nodiscard]] double chunk_age_s(const RankSession& rank) const noexcept {
     const double age_s = pacing_.pace().chunk_age_s;
     return rank.row.connected ? age_s : std::min(age_s, kShortestIdleAge_s);
@@ -56,14 +56,14 @@ class RankTable {
   /// Adds to a reply the rows that have changed since revision `known`; all where that is 0.
   void add_states(wire::ViewReply& reply, std::uint64_t known) const;
 
-  /// Forgets those that have published nothing. `forgotten` is called before each.
+  /// Removes ranks that have published nothing. `forgotten` is called before each removal.
   void forget_unpublished(const std::function<void(const RankSession&)>& forgotten);
 
   void note_change(const RankSession& rank, double now_s);
   void note_change_of_all(double now_s);
-  /// Those that are due. Each is to be serviced, and then handed to serviced().
+  /// Ranks that are due. The caller services each and then calls serviced().
   [[nodiscard]] std::vector<std::uint32_t> take_due(double now_s) { return timers_.take(now_s); }
-  /// What could not be done is tried again a little later.
+  /// Schedules the rank's next time; work that could not be done is retried shortly after.
   void serviced(const RankSession& rank, double now_s);
 
  private:

@@ -10,7 +10,7 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr std::size_t kOverhead = 256;           ///< of a thing in the queue, beside its payload
+constexpr std::size_t kOverhead = 256;           ///< bytes of a queued item beside its payload
 constexpr std::size_t kLargeStorage = 1U << 13;  ///< events; smaller storage is not kept
 }  // namespace
 
@@ -45,7 +45,7 @@ void Recorder::run() {
       job.work();
     } catch (const std::exception& error) {
       failure = std::string("a part of the recording could not be written: ") +
-                error.what();  // no memory, for instance: this one thing is missing
+                error.what();  // out of memory, for instance: this one item is missing
     }
     progress_ns_.store(instrumentation::monotonic_now_ns(), std::memory_order_relaxed);
     bytes_.fetch_sub(job.bytes, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The thread that records: takes what the collector hands over, in order, and passes it to the RunSink, so
-// that a slow disk holds up neither the ranks' clocks and commands nor the viewers.
+// The recorder thread: passes the items queued by the collector to the RunSink, in order, so that a slow disk
+// delays neither the ranks' clocks and commands nor the viewers.
 #pragma once
 
 #include <atomic>
@@ -18,39 +18,39 @@ namespace shardscope::collector {
 
 class Recorder {
  public:
-  /// Chunks' storage that is kept: large ones are dear to get from the system again and again.
+  /// Chunk storage kept for reuse: allocating large buffers repeatedly is expensive.
   static constexpr std::size_t kStorages = 16, kLargestStorage = 1U << 15;  ///< the latter: events
 
-  /// `notify`: called on the recorder's thread when everything so far has been done and viewers can fetch it.
+  /// `notify`: called on the recorder's thread when the queue is empty and viewers can fetch everything.
   Recorder(RunSink& sink, std::function<void()> notify);
   ~Recorder();  ///< as finish()
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // From the collector's thread; none of them waits.
+  // From the collector's thread; none of these blocks.
   void tables(wire::Header from, wire::Tables tables, std::size_t bytes);
   void name(std::uint32_t rank, wire::Name name);
   void chunk(store::Chunk chunk);
   void rank(store::RankRow row);
   void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity, std::string text);
   void keep(store::Moment moment);  ///< store::RecordingWriter::keep(); from any thread
-  void commit();                    ///< nothing while the last one has not been carried out
+  void commit();                    ///< does nothing while the previous commit is pending
 
-  /// Bytes handed over and not yet recorded.
+  /// Bytes queued and not yet recorded.
   [[nodiscard]] std::size_t queued_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  /// When it last got something done, nanoseconds of the monotonic clock.
+  /// Time of its last progress, nanoseconds of the monotonic clock.
   [[nodiscard]] std::int64_t progress_ns() const noexcept {
     return progress_ns_.load(std::memory_order_relaxed);
   }
-  /// What stopped the recording; empty: nothing has.
+  /// The error that stopped the recording; empty: none.
   [[nodiscard]] std::string error() const;
   /// Storage of a recorded chunk, to be filled again; empty when there is none.
   [[nodiscard]] std::vector<instrumentation::Event> take_storage();
-  /// Everything so far has been recorded, and is there for viewers.
+  /// Whether every queued item has been recorded and is available to viewers.
   [[nodiscard]] bool idle() const;
-  /// Waits until everything so far has been recorded (at most `seconds`). False: it has not.
+  /// Waits at most `seconds` until every queued item is recorded. False: timed out.
   bool settle(double seconds);
-  /// Records what is left, completes and closes the recording and ends the thread. Returns what went wrong.
+  /// Records the remaining items, closes the recording and ends the thread. Returns the error; empty: none.
   std::string finish();
 
  private:

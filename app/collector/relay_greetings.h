@@ -1,6 +1,6 @@
-// What a node's collector sends to the collector above about who is there: which of its ranks have greeted,
-// when it greets itself (NodeGreeting), and which messages of its ranks are passed on again
-// (RepeatedMessages). Pure: the caller sends.
+// The hellos that a node's collector sends to the collector above: its ranks' and its own (NodeGreeting).
+// Also decides which of the control messages that its ranks repeat are relayed (RepeatedMessages). Pure: the
+// caller sends.
 #pragma once
 
 #include <algorithm>
@@ -25,49 +25,49 @@ class RelayGreetings {
     instrumentation::wire::Hello hello;
   };
 
-  /// Nothing has been sent over another connection.
+  /// Call for another connection: nothing was sent over it yet.
   void begin_anew() {
     node_.begin_anew();
     repeats_.forget();
   }
-  /// What was sent last over it may be lost, and nothing passes before begin_anew().
+  /// The last messages sent may be lost, and no message passes before begin_anew().
   void connection_ended() {
     node_.connection_ended();
     repeats_.forget();
   }
-  /// They were of another run than is passed on.
+  /// Discards the ranks' hellos: they were of another run than the one relayed.
   void forget_ranks() { last_hellos_.clear(); }
   [[nodiscard]] bool any_rank() const noexcept { return !last_hellos_.empty(); }
-  /// That of the first rank; one has greeted.
+  /// The run id in the hello of the lowest rank; only if any_rank().
   [[nodiscard]] const std::string& run_id() const { return last_hellos_.begin()->second.header.run_id; }
 
-  /// A hello of the node is due, which is then sent.
+  /// Whether a hello of the node is due; the caller then sends it.
   [[nodiscard]] bool node_due(double now_s) noexcept { return node_.due(now_s); }
-  /// A rank greets; `header` is as the collector above gets it. True where a hello of the node is due first:
-  /// of a rank whose node it does not know yet the collector above takes none, as it would have nowhere to
-  /// send its confirmations to until the rank's next hello that passes. Not with each rank's hello: a hello
-  /// of the node goes over all ranks.
+  /// Stores a rank's hello; `header`: as sent to the collector above. True where a hello of the node is due
+  /// first: the collector above ignores the hello of a rank whose node has not greeted, since it would have
+  /// no route for confirmations until the rank's next hello that passes. Not with each rank's hello: a hello
+  /// of the node iterates over all ranks.
   [[nodiscard]] bool rank_greets(const instrumentation::wire::Header& header,
                                  const instrumentation::wire::Hello& hello, double now_s) {
     last_hellos_[header.rank] = {header, hello};
     return !node_.named() && node_.due(now_s);
   }
-  /// Whether its hello is to be sent now. Where it is not, the rank sends it again.
+  /// Whether a rank's hello is to be sent now. Where it is not, the rank repeats it.
   [[nodiscard]] bool passes(const instrumentation::wire::Header& header) {
     return node_.named() && repeats_.passes(header.rank, header.incarnation);
   }
-  /// The collector above takes none of a rank that has not greeted over this connection.
+  /// The same for a position. The collector above ignores ranks until their node has greeted.
   [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position) {
     return node_.named() && repeats_.passes(rank, position);
   }
-  /// The connection did not take what passed last of it.
+  /// The connection did not accept the rank's message that passed last.
   void not_taken(std::uint32_t rank) { repeats_.forget(rank); }
-  /// The rank was silent: a pause does not wait for it, and where it is counts no more above.
+  /// The rank was silent: the collector above has discarded its position.
   void was_silent(std::uint32_t rank) { repeats_.forget_position(rank); }
 
-  /// The node's hello was sent. What is to follow it, of the ranks that it lists: the collector above may
-  /// have taken it for no message of its run, and then takes none of its ranks'. Once it pings the node it
-  /// knows it.
+  /// Call after sending the node's hello; `taken`: the connection accepted it. Returns the ranks' hellos to
+  /// send after it: until the collector above pings, it may have ignored the hello as one of another run, and
+  /// with it those of the ranks.
   [[nodiscard]] std::vector<const LastHello*> node_hello_sent(bool taken) {
     node_.hello_sent(taken);
     std::vector<const LastHello*> again;
@@ -77,13 +77,13 @@ class RelayGreetings {
     }
     return again;
   }
-  /// Null: this process of the rank has not greeted.
+  /// The last hello of the header's rank; null: this process of the rank has not greeted.
   [[nodiscard]] const LastHello* of(const instrumentation::wire::Header& header) const {
     const auto known = last_hellos_.find(header.rank);
     const bool same = known != last_hellos_.end() && known->second.header.incarnation == header.incarnation;
     return same ? &known->second : nullptr;
   }
-  /// A hello of the node lists these ranks. Returns the sum of who has greeted of them, for that hello.
+  /// A hello of the node lists these ranks. Returns the checksum of those that have greeted, for that hello.
   [[nodiscard]] std::uint64_t lists(const std::vector<instrumentation::wire::RelayHello::Range>& present,
                                     double now_s) {
     std::uint64_t sum = 0;
@@ -94,9 +94,9 @@ class RelayGreetings {
     agreement_.announced(sum, now_s);
     return sum;
   }
-  /// Process `above` has pinged; it sums up `known` of the ranks that were listed to it. What is to be sent
-  /// then of the ranks that were listed last: all, where it is another than before, or may have missed some,
-  /// or where the sums have differed for a while. The hellos of the others are of processes that have gone.
+  /// Process `above` has pinged, with its checksum `known`. Returns the hellos to send again: those of all
+  /// ranks listed last, where `above` is another process or may have missed some, or where the checksums have
+  /// differed for GreetingAgreement's intervals. Hellos of unlisted ranks are of processes that have ended.
   [[nodiscard]] std::vector<const LastHello*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
     std::vector<const LastHello*> again;
     const bool anew = node_.pinged(above, now_s);

@@ -11,11 +11,11 @@ zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), fram
 }  // namespace
 
 // [Note: joined batches]
-// A batch costs the collector above as much as its events, or more: while that one only records, what has
-// waited of a rank goes as one. Not what another collector of this node may have passed on before it ended:
-// the rank sends that again, and the one above knows it by the numbers of the rank's messages, which a
-// joined batch has the first and last of. And one batch has one offset of the rank's clock, that of its last
-// event: only a rank that reads this node's own clock loses nothing by that.
+// A batch costs the collector above as much as its events, or more: while that one only records, a rank's
+// waiting batches are joined into one. Not batches that another collector of this node may have relayed
+// before it ended: the rank sends them again, and the collector above recognizes them by the rank's message
+// numbers, of which a joined batch has only the first and last. And a batch has one offset of the rank's
+// clock, that of its last event: only for a rank that reads this node's own clock that loses no accuracy.
 wire::Body RelayStream::take_next() {
   wire::Body body = queue.pop();
   auto* const batch = std::get_if<wire::Batch>(&body);

@@ -1,7 +1,7 @@
-// What a node's collector passes on of what its ranks repeat. Each rank sends every second that it is there
-// and at which gate it is: with thousands of ranks that would be most of what the collector above does. One
-// message of the node lists all of its ranks instead (wire::RelayHello::present), with a sum of which
-// processes they are (greeting_agreement.h): only what has changed passes. Pure.
+// Filters the control messages that ranks repeat before a node's collector relays them. Each rank sends its
+// presence and its gate every second: with thousands of ranks that would be most of the work of the collector
+// above. One message of the node lists all of its ranks instead (wire::RelayHello::present), with a checksum
+// of their processes (greeting_agreement.h), and only changes pass. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace shardscope::collector {
 
 class RepeatedMessages {
  public:
-  /// Of another process of the rank than the last that passed.
+  /// Whether a hello passes: it is of another process of the rank than the last one that passed.
   [[nodiscard]] bool passes(std::uint32_t rank, std::uint64_t incarnation) {
     Rank& passed = ranks_[rank];
     if (passed.greeted && passed.incarnation == incarnation) return false;
-    // The place of another process of the rank is passed on.
+    // The first position of another process passes, too.
     if (passed.incarnation != incarnation) passed.placed = false;
     passed.incarnation = incarnation;
     passed.greeted = true;
     return true;
   }
-  /// Whether a rank holds is passed on; which of many gates it has just passed is not.
+  /// Whether a position passes: begins and ends of holds do, the gates that a running rank passes do not.
   [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position) {
     Rank& passed = ranks_[rank];
     const auto& before = passed.position;
@@ -36,11 +36,11 @@ class RepeatedMessages {
     passed.placed = true;
     return true;
   }
-  /// The collector above is another than before, or may have missed some: everything is passed on.
+  /// The collector above was restarted, or may have missed messages: everything passes again.
   void forget() { ranks_.clear(); }
-  /// Of this rank, what was passed on last has not got there.
+  /// The message of this rank that passed last was not sent.
   void forget(std::uint32_t rank) { ranks_.erase(rank); }
-  /// The collector above has forgotten where it is.
+  /// The collector above has discarded the rank's position: the next one passes.
   void forget_position(std::uint32_t rank) {
     if (const auto passed = ranks_.find(rank); passed != ranks_.end()) passed->second.placed = false;
   }
@@ -48,7 +48,7 @@ class RepeatedMessages {
  private:
   struct Rank {
     std::uint64_t incarnation = 0;
-    bool greeted = false, placed = false;  ///< `incarnation`, `position` are of what has passed
+    bool greeted = false, placed = false;  ///< `incarnation`, `position` have passed
     instrumentation::wire::Position position;
   };
   std::map<std::uint32_t, Rank> ranks_;

@@ -1,4 +1,4 @@
-// Which run a collector receives, and how ranks of other runs are refused ([Note: which run it is]).
+// Selects the run that a collector receives, and refuses ranks of other runs ([Note: which run it is]).
 #include <string>
 
 #include "app/collector/collector_state.h"
@@ -25,7 +25,7 @@ bool Collector::State::is_of_run(const wire::Header& from, RunIdentity::Proof pr
   return false;
 }
 
-/// Of a run that has published nothing while another has.
+/// Discards the hellos of a run that has published nothing while another has.
 void Collector::State::clear_hellos(const std::string& run_id) {
   if (ranks.empty() && identity.world() == 0) return;
   problems.report("run", "run '" + run_id + "' has greeted and published nothing: another is received");
@@ -35,7 +35,7 @@ void Collector::State::clear_hellos(const std::string& run_id) {
   if (Upstream* const above = relay.upstream()) above->clear_hellos();
 }
 
-/// Whoever is of this run greets again.
+/// Ranks of this run will greet again.
 void Collector::State::forget_unpublished() {
   ranks.forget_unpublished([this](const RankSession& rank) {
     if (rank.row.connected) pauses.rank_down(rank.row.rank, "has published nothing", now_s());

@@ -1,5 +1,5 @@
-// Messages of the run that the collector writes itself: each is recorded and shown by viewers, and what it
-// observes of a rank that is connected to it goes to the collector above as well.
+// Messages of the run that the collector writes itself: each is recorded and shown by viewers; those about a
+// rank that is connected to it are relayed to the collector above as well.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class RunMessages {
  public:
   using Severity = instrumentation::Severity;
 
-  /// `header`: of what the collector sends. All must outlive it.
+  /// `header`: of messages that the collector sends. All must outlive it.
   RunMessages(RunRecord& record, const instrumentation::HostClock& clock, UpstreamRelay& relay,
               const wire::Header& header)
       : record_(record), clock_(clock), relay_(relay), header_(header) {}
@@ -27,7 +27,7 @@ class RunMessages {
   [[nodiscard]] std::int64_t clock_now() const noexcept {
     return clock_.at(instrumentation::monotonic_now_ns());
   }
-  /// With the time of now. From RunRecord::begin() on, from any thread.
+  /// Records a message with the present time. Any thread; only after RunRecord::begin().
   void record(std::uint32_t rank, Severity severity, const std::string& text) {
     record_at(rank, clock_now(), severity, text);
   }
@@ -35,8 +35,8 @@ class RunMessages {
   void record_at(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text) {
     record_.recorder().message(rank, at_ns, severity, text);
   }
-  /// Of a rank that is connected here: the collector above cannot see what this one observes of it. From the
-  /// collector's thread.
+  /// Records a message about a rank that is connected here, and relays it: the collector above cannot observe
+  /// that rank itself. Only on the collector's thread.
   void report_rank(const RankSession& rank, Severity severity, const std::string& text);
 
  private:

@@ -9,7 +9,7 @@ namespace shardscope::collector {
 using instrumentation::ShedClass;
 
 namespace {
-/// Steps, errors and tables never go; of memory the watermarks stay.
+/// Steps, errors and tables are never shed, nor memory watermarks.
 constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedClass::modules,
                                    ShedClass::phases, ShedClass::memory};
 }  // namespace

@@ -48,7 +48,7 @@ void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   const bool alike = !first && same_lists(*whole_, t);
   wire::Tables bare{t};
   bare.tables.drop_lists();
-  // The run's is the one that viewers look at; it is most of what is left of a rank's tables.
+  // Viewers read the configuration of the first tables; it is most of the bytes of tables without lists.
   if (!first && whole_->config_json == t.config_json) bare.tables.config_json.clear();
   std::vector<std::uint8_t> bare_bytes = bytes_of(from, std::move(bare));
   wire::ViewItem item;
@@ -105,8 +105,8 @@ void RunSink::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::S
   item.severity = severity;
   item.text = text.substr(0, wire::kMaxText);
   log_.append(std::move(item));
-  // The recording has to know the run's first event as the store does: times of messages are given from
-  // there.
+  // The recording must contain the run's first event, like the store: times of messages are relative to
+  // that.
   if (recording_) held_.record_all();
   const std::lock_guard lock(store_mutex_);
   const store::Message message{in_run_time(at_ns, store_), rank, severity, text};

@@ -1,5 +1,5 @@
-// Where what is known of a run goes: the collector's own store, the recording and what viewers fetch. Each
-// thing is handed over once and reaches all three, in the same order.
+// Destination of a run's data: the collector's own store, the recording and the viewers' log. Each item is
+// added once and reaches all three, in the same order.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace wire = instrumentation::wire;
 /// Used by one thread, the recorder's, but for read() and log().
 class RunSink {
  public:
-  /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
+  /// `record_path`: the log's temporary file is created in its folder; empty: there will be no recording.
   explicit RunSink(const std::string& record_path, ViewLogLimits limits = {});
   /// Throws what store::RecordingWriter throws.
   void open_recording(const std::string& path, const store::Retention& retention = {},
@@ -34,19 +34,19 @@ class RunSink {
 
   void tables(const wire::Header& from, const wire::Tables& tables);
   void name(std::uint32_t rank, const wire::Name& name);
-  /// Viewers can fetch it at once; it is recorded by the second commit() from here on. May take its events.
+  /// Viewers can fetch it at once; it is recorded by the second commit() from here on. May move from `chunk`.
   void chunk(store::Chunk& chunk);
   void rank(const store::RankRow& row);  ///< viewers get rows in each reply, not from the log
   /// `at_ns`: collector clock.
   void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity,
                const std::string& text);
 
-  /// The recording keeps what lies around it: store::RecordingWriter::keep().
+  /// Makes the recording keep the interval around it: store::RecordingWriter::keep().
   void keep(store::Moment moment);
   [[nodiscard]] bool recording() const noexcept { return recording_ != nullptr; }
-  /// Makes what was recorded so far durable. Returns what stopped the recording; empty: nothing has.
+  /// Makes everything recorded so far durable. Returns the error that stopped the recording; empty: none.
   std::string commit();
-  /// Completes and closes the recording, if there is one. Returns what went wrong with it.
+  /// Completes and closes the recording, if there is one. Returns its error; empty: none.
   std::string finish();
 
   [[nodiscard]] const ViewLog& log() const noexcept { return log_; }  ///< for any thread
@@ -55,14 +55,14 @@ class RunSink {
 
  private:
   ViewLog log_;
-  /// Of the first rank received: viewers get the lists of modules, parameters and slices once, not per rank.
+  /// Tables of the first rank received: viewers get the lists of modules, parameters and slices only once.
   std::optional<instrumentation::RunTables> whole_;
   std::map<std::uint32_t, std::uint32_t> tables_crc_;  ///< by rank, of the tables received last
   std::unique_ptr<store::RecordingWriter> recording_;
   instrumentation::HostClock clock_;  ///< the collector's
   HeldChunks held_;
   mutable std::mutex store_mutex_;  ///< `store_`; written by the recorder's thread only
-  /// A run may last for days: the recording and the log hold the events, this only what sums them up.
+  /// A run may last for days: the recording and the log contain the events, this store only totals.
   store::Store store_{store::Keep::totals};
 };
 

@@ -1,4 +1,4 @@
-// What the tables of all ranks of a run have alike, held once. Pure.
+// Lists that the tables of all ranks of a run have in common, stored once. Pure.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace shardscope::collector {
 
-/// The lists that RunTables::drop_lists() takes away.
+/// Whether the lists that RunTables::drop_lists() removes are equal.
 [[nodiscard]] inline bool same_lists(const instrumentation::RunTables& a,
                                      const instrumentation::RunTables& b) {
   return a.modules == b.modules && a.params == b.params && a.slices == b.slices &&
@@ -17,7 +17,7 @@ namespace shardscope::collector {
 
 class SharedLists {
  public:
-  /// Tables of one rank. The lists live as long as tables that have them.
+  /// Tables of one rank. Lists are freed with the last tables that share them.
   struct Tables {
     instrumentation::RunTables own;  ///< without lists
     std::shared_ptr<const instrumentation::RunTables> lists;
@@ -27,7 +27,7 @@ class SharedLists {
       return tables;
     }
   };
-  /// Lists equal to those kept last are not kept again.
+  /// Stores tables; lists equal to the last stored ones are shared.
   [[nodiscard]] Tables keep(const instrumentation::RunTables& tables) {
     Tables kept;
     kept.lists = last_.lock();

@@ -40,7 +40,7 @@ bool SocketPoll::wait(std::chrono::milliseconds timeout, int wake, std::span<zmq
     Socket& socket = sockets_[i];
     socket.readable = false;
     if (i == without) {
-      socket.at_rest = false;  // whoever reads nothing now may do so later without another signal
+      socket.at_rest = false;  // its messages may be received later without another notification
     } else if (!socket.at_rest) {
       ask(socket);
     }

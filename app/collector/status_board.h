@@ -1,5 +1,5 @@
-// What a collector's thread and the others have in common: its status, and what they ask of it. Each call is
-// one thing that has happened, under one lock.
+// State shared by a collector's thread and other threads: its status, and their requests. Each call is
+// atomic: it locks the mutex once.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class StatusBoard {
     return status_.exit_code;
   }
 
-  // What has happened, from the collector's thread.
+  // Called by the collector's thread.
   void received(std::size_t events) {
     const std::lock_guard lock(mutex_);
     ++status_.messages;
@@ -55,7 +55,7 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.ranks_connected = ranks;
   }
-  /// A rank has reported its end. `code`: the first that is not 0 stays.
+  /// A rank has reported its end. Stores the first `code` that is not 0, with its `text`.
   void rank_ended(std::uint32_t rank, std::int32_t code, const std::string& text, std::uint32_t finished) {
     const std::lock_guard lock(mutex_);
     if (code != 0 && status_.exit_code == 0) {
@@ -64,12 +64,12 @@ class StatusBoard {
     }
     status_.ranks_finished = finished;
   }
-  /// Whether the run is over for this collector.
+  /// Sets whether the run is over for this collector.
   void set_finished(bool finished) {
     const std::lock_guard lock(mutex_);
     status_.finished = finished;
   }
-  /// `events` in all. True where it is more than before.
+  /// Sets the total of `events`. True where it has changed.
   [[nodiscard]] bool shed_upstream(std::uint64_t events) {
     const std::lock_guard lock(mutex_);
     return std::exchange(status_.shed_upstream, events) != events;
@@ -78,12 +78,12 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.viewers = count;
   }
-  /// `connections` in all. True where it is more than before.
+  /// Sets the total of `connections`. True where it has changed.
   [[nodiscard]] bool flooding(std::uint64_t connections) {
     const std::lock_guard lock(mutex_);
     return std::exchange(status_.flooding, connections) != connections;
   }
-  /// What stopped the recording; empty: nothing has. The first stays. True where this is it.
+  /// Stores the first error of the recording; empty: there is none. True where it was stored now.
   [[nodiscard]] bool recording_failed(const std::string& error) {
     const std::lock_guard lock(mutex_);
     if (error.empty() || !status_.recording_error.empty()) return false;
@@ -91,7 +91,7 @@ class StatusBoard {
     return true;
   }
 
-  // What other threads note, and the collector's takes.
+  // Written by other threads, read by the collector's.
   void note_exit(std::uint32_t rank, std::int32_t exit_code) {
     const std::lock_guard lock(mutex_);
     exits_.emplace_back(rank, exit_code);
@@ -112,7 +112,7 @@ class StatusBoard {
     return std::exchange(detail_, std::nullopt);
   }
 
-  /// What its owner wants nodes' collectors to keep as well.
+  /// A moment that the owner requests nodes' collectors to keep as well.
   void request_of_nodes(store::Moment moment) {
     const std::lock_guard lock(mutex_);
     if (node_requests_.size() < Collector::kMostAskedFor) node_requests_.push_back(std::move(moment));
@@ -122,7 +122,7 @@ class StatusBoard {
     return std::exchange(node_requests_, {});
   }
 
-  // What viewers ask of the collector's owner.
+  // Requests of viewers to the collector's owner.
   void ask_to_keep(store::Moment moment) {
     const std::lock_guard lock(mutex_);
     if (asked_for_.size() < Collector::kMostAskedFor) asked_for_.push_back(std::move(moment));
@@ -141,7 +141,7 @@ class StatusBoard {
   mutable std::mutex mutex_;
   CollectorStatus status_;
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits_;
-  std::optional<instrumentation::Detail> detail_;  ///< that the owner wants of the ranks
+  std::optional<instrumentation::Detail> detail_;  ///< requested by the owner
   std::vector<store::Moment> asked_for_, node_requests_;
   std::atomic<bool> all_gone_{false};  ///< the processes of all ranks have ended
 };

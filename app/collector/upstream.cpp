@@ -14,7 +14,7 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 constexpr int kPacksUnderWay = 16;          ///< in libzmq, each of FramePack::kBytes
-constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
+constexpr std::size_t kExpectedRanks = 16;  ///< of a node: the bound is divided among at least these
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   std::unique_ptr<Stream>& current = streams_[from.rank];
   if (current && current->source == from.incarnation) return *current;
   if (current && !(current->queue.empty() && current->window.empty())) {
-    current->tables.reset();  // nothing asks for those of a process that has been replaced
+    current->tables.reset();  // those of a replaced process are not requested again
     current->names = {};
     replaced_.push_back(std::move(current));
   } else if (current) {
@@ -59,7 +59,7 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   current->began_ns = options_.clock.at(monotonic_now_ns());
   share_bytes();
   current->header = from;
-  // Another process of the rank, or another collector on its node, is another sender to the one above.
+  // Another process of the rank, or another collector on its node, is another sender for the collector above.
   current->header.incarnation = from.incarnation ^ options_.id;
   current->header.sequence = 0;
   current->source = from.incarnation;
@@ -68,11 +68,11 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   return *streams_[from.rank];
 }
 
-/// A rank that comes back again and again while the collector above takes nothing must not fill the memory.
+/// A rank that restarts repeatedly while the collector above receives nothing must not fill the memory.
 void Upstream::discard_oldest() {
   const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
   replaced_.pop_front();
-  // What is under way may arrive as well; without a receipt that is not known, and it is sent no more.
+  // Messages in flight may have arrived; without a receipt that is unknown, and they are not sent again.
   const std::uint64_t under_way = oldest->window.events();
   shed_before_ += oldest->queue.shed() + oldest->queue.events() + under_way;
   Stream& stream = *streams_[oldest->header.rank];
@@ -96,7 +96,7 @@ void Upstream::report_discarded(Stream& s) {
   const DiscardedEvents discarded = std::exchange(s.discarded, {});
   wire::Batch batch = discarded.as_drops();
   batch.clock_error_ns = s.clock_error_ns;
-  // Of no message to come: the collector above would take that for one that it has.
+  // Never the number of a message to come: the collector above would take that one for received.
   const std::uint64_t last = s.next - 1;
   batch.relay = {s.source, std::min(s.reported, last), last, s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
@@ -145,21 +145,21 @@ std::size_t Upstream::queued_bytes() const noexcept {
 
 void Upstream::published(const RankSession& rank, const wire::Message& message, std::uint64_t missing) {
   Stream& s = stream(rank, message.header);
-  // What an earlier collector of this node has seen is not missing; the one above knows how far that was.
+  // Messages received by an earlier collector of this node are not missing; the one above has their numbers.
   if (s.next != 0) s.lost_total += missing;
-  // What this collector says of the rank has the number of its last message, and is none of its own.
+  // A message of this collector about the rank has the number of the rank's last message: not `of_rank`.
   const bool of_rank = message.header.sequence + 1 > s.next;
   s.next = message.header.sequence + 1;
   if (const auto* batch = std::get_if<wire::Batch>(&message.body)) {
     s.dropped_total = std::max(s.dropped_total, batch->dropped_total);
     wire::Batch copy = *batch;
-    copy.dropped_here = copy.dropped_total = 0;  // from here on what this queue sheds
+    copy.dropped_here = copy.dropped_total = 0;  // from here on they count events shed by this queue
     copy.relay = {s.source, s.reported, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
     s.reported = s.next;
     s.clock_error_ns = batch->clock_error_ns;
     waiting_bytes_ += copy.events.size() * sizeof(instrumentation::Event);
     s.queue.push(std::move(copy));
-    // A window that is half used up would stay so until the next pack has been confirmed.
+    // Also when half a window is queued: a full one would wait for the confirmation of the next pack.
     flush_now_ |= waiting_bytes_ >= FramePack::kBytes ||
                   2 * s.queue.bytes() >= instrumentation::SentWindow::part_of(bytes_of_each());
     report_discarded(s);
@@ -173,7 +173,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     const auto same = [&](const wire::Name& known) { return known.id == name->id; };
     if (std::none_of(s.names.begin(), s.names.end(), same)) s.names.push_back(*name);
   }
-  // On this node's clock: the collector above knows that one.
+  // Converted to this node's clock, whose offset the collector above estimates.
   if (auto* text = std::get_if<wire::Text>(&body)) text->at_ns += s.clock().offset_ns(text->at_ns);
   if (auto* finish = std::get_if<wire::Finish>(&body)) {
     finish->at_ns += s.clock().offset_ns(finish->at_ns);
@@ -210,7 +210,7 @@ bool Upstream::send_control(const wire::Header& from, wire::Body body) {
   try {
     return control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait)
         .has_value();
-  } catch (const zmq::error_t&) {  // everything sent here is sent again
+  } catch (const zmq::error_t&) {  // every message sent here is repeated
     return false;
   }
 }
@@ -250,7 +250,7 @@ void Upstream::rewind() {
   for (auto& stream : replaced_) stream->window.rewind();
   static_cast<void>(pack_.take());
   unsent_pack_.reset();
-  blocked_ = false;  // of the connection that is gone; what is sent next says it of the new one
+  blocked_ = false;  // was of the closed connection; the next send sets it for the new one
   flush_now_ = true;
 }
 
@@ -259,7 +259,7 @@ void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t
   if (known != streams_.end() && known->second->header.incarnation == source) {
     known->second->confirm(next);
   }
-  // Whoever has received a process's messages takes none of those before it any more.
+  // A collector that has received messages of a process ignores those of earlier processes.
   bool later = known != streams_.end() && known->second->header.incarnation == source;
   for (auto stream = replaced_.rbegin(); stream != replaced_.rend(); ++stream) {
     if ((*stream)->header.rank != rank) continue;
@@ -280,8 +280,8 @@ void Upstream::send_hello(double now_s) {
   const bool taken = send_control(header, std::move(hello));
   for (const RelayGreetings::LastHello* last : greetings_.node_hello_sent(taken))
     send_control(last->header, last->hello);
-  if (!taken) return;  // nor would it take more
-  // A rank that has ended sends nothing more; the collector above may have missed that it did.
+  if (!taken) return;  // it would not accept more messages
+  // A rank that has ended sends nothing more; the collector above may have missed its end.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
     if (const RelayGreetings::LastHello* last = greetings_.of(stream->header)) {
@@ -298,9 +298,9 @@ void Upstream::send_hello(double now_s) {
   }
 }
 
-/// The collector above sends what is for this node to where it greeted from last: to a connection that is
-/// gone until it greets over the next one, and with the first message to that it gives up all ranks of the
-/// node.
+/// The collector above sends messages for this node to the route of its last hello: to a closed connection,
+/// until the node greets over the next one. The first message that it sends there fails, and all ranks of the
+/// node are lost.
 void Upstream::look_at_connections() {
   if (link_->update()) rewind();
   const bool was_up = control_link_->up();
@@ -313,14 +313,14 @@ void Upstream::look_at_connections() {
 }
 
 void Upstream::pump(double now_s, double every_s) {
-  // First: a collector that has confirmed everything and ended takes its key with it.
+  // First: a collector that has confirmed everything and ended deletes its key.
   receive(now_s);
   other_key_ |= credentials_.changed(monotonic_now_ns());
   if (other_key_) {
     try {
       connect();
       other_key_ = false;
-    } catch (const zmq::error_t&) {  // no room for further sockets: again at the next call
+    } catch (const zmq::error_t&) {  // no room for further sockets: tried again at the next call
     }
   }
   if (!link_ || !control_link_) return;
@@ -334,8 +334,8 @@ void Upstream::pump(double now_s, double every_s) {
   next_pack_s_ = now_s + every_s;
   try {
     if (!send_pack()) return;
-    // No rank waits for another's clock. A rank's processes are sent in the order in which they came: the
-    // collector above would take an earlier one for stale after a later one.
+    // No rank waits for another's clock. Messages of a rank's processes are sent in the processes' order:
+    // after a later process the collector above would regard an earlier one as stale.
     std::set<std::uint32_t> held;  // ranks of which an earlier process has more to send
     for (auto at = replaced_.begin(); at != replaced_.end();) {
       Stream& earlier = **at;
@@ -348,7 +348,7 @@ void Upstream::pump(double now_s, double every_s) {
       shed_before_ += earlier.queue.shed();
       at = replaced_.erase(at);
     }
-    // In turn, beginning where the connection was full the last time.
+    // Round-robin, beginning where the connection was full the last time.
     auto at = streams_.lower_bound(turn_);
     for (std::size_t i = 0; i < streams_.size(); ++i, ++at) {
       if (at == streams_.end()) at = streams_.begin();
@@ -367,7 +367,7 @@ void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, dou
   watched_ = ping.look_ms == 0;
   pack_s_ = ping.pack_ms * 1e-3;
   if (const std::uint64_t above = message.header.incarnation; above_ != above) {
-    // It has not got the ends that the one before it has confirmed.
+    // It has not received the ends that the collector before it has confirmed.
     for (auto& [rank, stream] : streams_) stream->acknowledged &= above_ == 0;
     above_ = above;
   }
@@ -414,23 +414,23 @@ void Upstream::receive(double now_s) {
         if (options_.keep) options_.keep(*command);
         break;
       default:
-        // Also to a rank that has said hello and published nothing yet.
+        // Also to a rank that has sent a hello and published nothing yet.
         options_.command(m.header.rank, *command);
     }
   }
 }
 
 void Upstream::resend(Stream& s) {
-  if (s.queue.has_tables()) return;  // asked again before they could be sent
-  // In the order in which it wants them: tables before everything, names, the end last.
+  if (s.queue.has_tables()) return;  // requested again before they could be sent
+  // In the order that the collector above needs: tables before everything, names, the end last.
   for (const wire::Name& name : s.names) s.queue.push_front(wire::Body(name));
   if (s.tables) s.queue.push_front(wire::Body(wire::Tables{s.tables->whole()}));
   if (s.finish && !s.acknowledged) s.queue.push(wire::Body(*s.finish));
 }
 
 double Upstream::rest_s(double now_s) const noexcept {
-  // A connection that is not there, or takes nothing more, is not waited for by time: else this would be 0
-  // for as long.
+  // Without a connection, or with a full one, there is no time to wait for: else this would be 0 until it
+  // accepts messages.
   if (waiting_bytes_ == 0 || blocked_ || !connected()) return std::numeric_limits<double>::infinity();
   return std::max(next_pack_s_ - now_s, 0.0);
 }

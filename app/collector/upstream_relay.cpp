@@ -30,7 +30,7 @@ bool UpstreamRelay::forward() {
 void UpstreamRelay::pass_command(std::uint32_t rank, wire::RankCommand command) {
   RankSession* const known = ranks_.known(rank);
   if (known == nullptr) return;
-  // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
+  // Ranks know this collector's numbers only; the answer is relayed with the upper collector's number.
   const std::uint64_t theirs = std::exchange(command.id, 0);
   command = pauses_.numbered(command);
   if (command.kind == wire::RankCommand::Kind::prepare_pause)

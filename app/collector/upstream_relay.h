@@ -1,6 +1,6 @@
-// What a node's collector passes on between its ranks and the collector above. Owns the connection to that
-// one (Upstream) and what is kept in mind of both sides (RelayProgress); without one this collector is the
-// top. Called by the collector's thread.
+// Relays messages between the ranks of a node and the collector above. Owns the connection to that collector
+// (Upstream) and the state between both sides (RelayProgress); without a collector above this one is the top.
+// Called by the collector's thread.
 #pragma once
 
 #include <functional>
@@ -33,21 +33,21 @@ class UpstreamRelay {
 
   /// Sends a message to a rank below.
   using Send = std::function<void(RankSession&, wire::Body)>;
-  /// There is a collector above from now on. Of `options` all but `command`, which goes to ranks by `send`.
+  /// Connects to a collector above. `options.command` is not used: commands are sent to ranks by `send`.
   void start(zmq::context_t& context, UpstreamOptions options, Send send);
   [[nodiscard]] bool is_top() const noexcept { return !upstream_; }
   /// Null: this collector is the top.
   [[nodiscard]] Upstream* upstream() noexcept { return upstream_ ? &*upstream_ : nullptr; }
-  /// As Upstream's; the top passes nothing on: it is never full nor watched, and always drained.
+  /// As Upstream's; the top relays nothing: it is never full nor watched, and always drained.
   [[nodiscard]] bool full() const noexcept { return upstream_ && upstream_->full(); }
   [[nodiscard]] bool watched() const noexcept { return upstream_ && upstream_->watched(); }
   [[nodiscard]] bool drained() const { return !upstream_ || upstream_->drained(); }
 
-  // Where there is a collector above.
-  /// Sends what waits, and notes whether the run is over for this collector. True where more has been shed on
-  /// the way to the one above.
+  // Only where there is a collector above.
+  /// Sends queued messages, and sets whether the run is over for this collector. True where more events were
+  /// shed from the queues since the last call.
   [[nodiscard]] bool forward();
-  /// A rank's answer about a pause: the collector above agrees on it with all ranks.
+  /// Relays a rank's answer or position: the collector above coordinates pauses among all ranks.
   void pass_control(const wire::Message& message);
 
  private:

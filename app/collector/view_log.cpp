@@ -50,7 +50,7 @@ void ViewLog::read(std::uint64_t static_cursor, std::uint64_t cursor, std::size_
     taken += reply.items.back().data.size() + 64;
   }
   std::uint64_t next = std::min(cursor, log_.end());
-  // Tables first: the log means nothing without them.
+  // Tables first: the log cannot be read without them.
   if (fixed == statics_.size()) {
     if (next < log_.begin()) {
       ViewItem note;

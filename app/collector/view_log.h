@@ -1,5 +1,5 @@
-// What viewers fetch, between the recorder's thread that appends it and the collector's thread that hands it
-// out: tables and names, which a late viewer needs first, and the log of everything else.
+// The data that viewers fetch, appended by the recorder's thread and read by the collector's thread: tables
+// and names, which a late viewer needs first, and the log of everything else.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace shardscope::collector {
 
-/// Safe to use from several threads.
+/// Thread-safe.
 class ViewLog {
  public:
   /// `folder`: for the log's temporary file; `limits`: of the log.
   explicit ViewLog(std::string folder, ViewLogLimits limits = {}) : log_(std::move(folder), limits) {}
 
   void append(instrumentation::wire::ViewItem item);
-  /// Tables replace those of their rank for viewers to come; sent again unchanged they are left out. Returns
-  /// whether they were new. `bare`: the same without modules, parameters and slices, which stands in their
-  /// place once others have replaced them.
+  /// Adds tables, which replace those of their rank for later viewers; equal ones are ignored. Returns
+  /// whether they were new. `bare`: the tables without modules, parameters and slices, stored instead of
+  /// them once others replace them.
   bool add_tables(instrumentation::wire::ViewItem item, std::vector<std::uint8_t> bare);
   void add_name(instrumentation::wire::ViewItem item);
 
@@ -30,8 +30,8 @@ class ViewLog {
     std::uint64_t statics = 0, log = 0;
   };
   [[nodiscard]] Ends ends() const;
-  /// Adds to `reply` what a viewer at these cursors is to get next, about `bytes` of it, and moves the
-  /// reply's cursors behind it.
+  /// Adds to `reply` the next items for a viewer at these cursors, about `bytes` of them, and sets the
+  /// reply's cursors behind the last one.
   void read(std::uint64_t static_cursor, std::uint64_t cursor, std::size_t bytes, std::size_t items,
             instrumentation::wire::ViewReply& reply) const;
   /// Bytes of payload held in memory.

@@ -10,7 +10,7 @@ namespace {
 constexpr double kParkFor_s = 0.5;
 constexpr double kGoneAfter_s = 10;
 constexpr double kPresent_s = 3;
-/// Enough per reply to keep a link busy, little enough to stay fluent; as much as the viewer takes quickly.
+/// Bytes of a reply: enough to keep a link busy, few enough for low latency; adapted to the viewer's speed.
 constexpr std::size_t kFirstReplyBytes = 64U << 10, kReplyBytes = 1U << 20;
 constexpr double kQuick_s = 0.25, kSlow_s = 2;
 constexpr std::size_t kReplyItems = 4096;
@@ -33,7 +33,7 @@ void ViewServer::received(Peer& peer, double now_s) {
   if (took_s > kSlow_s) peer.reply_bytes = std::max(peer.reply_bytes / 2, kFirstReplyBytes);
 }
 
-/// What libzmq still has for it goes as well.
+/// Cutting the connection frees the reply that libzmq still holds.
 void ViewServer::leave_connection(Peer& peer) {
   if (peer.unreceived != 0) (void)cut(peer.connection);
   unreceived_ -= peer.unreceived;
@@ -73,7 +73,7 @@ void ViewServer::handle(const std::string& route, const Connection& connection, 
     if (!poll->want_items || (peer.receipt != 0 && !has_reply)) return;
     peer.poll = *poll;
     if (poll->log != log_id_) {
-      // Knows another collector's log, or none: from the beginning.
+      // Its cursors are of another collector's log, or of none: from the beginning.
       peer.poll.cursor = peer.poll.static_cursor = peer.poll.rank_revision = 0;
     }
     peer.request = message.header.sequence;
@@ -95,7 +95,7 @@ void ViewServer::reply(Peer& peer, double now_s) {
   message.header.sequence = peer.request;
   wire::ViewReply out;
   out.log = log_id_;
-  // The state first: when it says that the run has ended, the log has everything before that end.
+  // The state first: when that reports the end of the run, the log contains everything before it.
   out.rank_revision = source_.revision();
   source_.fill(out, peer.poll.rank_revision);
   log_.read(peer.poll.static_cursor, peer.poll.cursor, peer.reply_bytes, kReplyItems, out);
@@ -118,7 +118,7 @@ void ViewServer::reply(Peer& peer, double now_s) {
     peer.given_s = now_s;
     unreceived_ += frame.size();
   } catch (const zmq::error_t&) {
-    // Gone meanwhile; it will ask again if it comes back.
+    // It has disconnected; it polls again if it reconnects.
   }
 }
 

@@ -20,7 +20,7 @@ namespace wire = instrumentation::wire;
 
 class ViewServer {
  public:
-  /// What a viewer sees besides the log; asked for whenever a reply is made.
+  /// Callbacks: `fill` and `revision` give a reply's data besides the log; the others report events.
   struct Source {
     std::function<void(wire::ViewReply& reply, std::uint64_t known_revision)> fill;  ///< ranks, control, ...
     std::function<std::uint64_t()> revision;  ///< changes when fill() has something new
@@ -34,18 +34,18 @@ class ViewServer {
   ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
              Source source, ViewerLimits limits = {});
 
-  /// A message of a viewer, already verified.
+  /// Handles a message of a viewer, already verified.
   void handle(const std::string& route, const Connection& connection, const wire::Message& message,
               double now_s);
-  /// Answers parked polls for which there is something new, or which have waited long enough.
+  /// Answers parked polls for which there is new data, or which have waited long enough.
   /// Returns whether anything was sent.
   bool serve(double now_s);
   [[nodiscard]] std::uint32_t viewers(double now_s) const;
-  /// True if a viewer that is still there has not been given everything.
+  /// Whether a present viewer has not been sent everything.
   [[nodiscard]] bool behind(double now_s) const;
-  /// The collector was stopped for so long: no viewer counts as silent, or slow, because of it.
+  /// The collector was stopped for `seconds`: no viewer counts as silent, or slow, because of that.
   void extend_deadlines(double seconds) noexcept;
-  /// Of replies that have not been received.
+  /// Bytes of replies not received yet.
   [[nodiscard]] std::size_t unreceived_bytes() const noexcept { return unreceived_; }
 
  private:
@@ -62,13 +62,13 @@ class ViewServer {
     std::uint64_t last_command = 0;
     bool ended = false;  ///< was sent the end of the run and everything before it
     // [Note: replies under way]
-    // What a viewer does not take stays with libzmq, so there is one reply to each and no other before it has
-    // given back that one's receipt. A viewer that asks again gets nothing: over one connection no reply is
-    // lost. The first ones are short, so that a viewer that reads nothing costs little.
+    // A reply that a viewer does not receive stays in libzmq's memory. So one reply to each is in flight: the
+    // next follows once the viewer has returned the receipt of the last. A repeated poll gets none: over one
+    // connection no reply is lost. First replies are short, so that a viewer that reads nothing costs little.
     std::uint64_t receipt = 0;    ///< of the last reply over this connection; 0: none yet
-    std::size_t unreceived = 0;   ///< bytes of it, until the receipt comes
-    double given_s = 0;           ///< when
-    std::size_t reply_bytes = 0;  ///< about so much the next time
+    std::size_t unreceived = 0;   ///< bytes of it, until its receipt arrives
+    double given_s = 0;           ///< when it was sent
+    std::size_t reply_bytes = 0;  ///< approximate size of the next
   };
   void received(Peer& peer, double now_s);
   void leave_connection(Peer& peer);

@@ -1,5 +1,5 @@
-// What a collector sends to a viewer, in the store's terms: read on the thread of the connection, handed over
-// on that of whoever has the store.
+// Items that a collector sends to a viewer, as the store's types: decoded on the connection's thread, added
+// to the store on its owner's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace shardscope::collector {
 
-/// Another collector answers: what was shown belongs to the one before.
+/// Another collector answers from here on: earlier items were of the previous one.
 struct AnotherRun {
   ViewTraffic before;
 };
@@ -32,14 +32,14 @@ using ViewedItem =
     std::variant<AnotherRun, ArrivedChunk, instrumentation::RunTables, store::Message, NamedId>;
 enum class KeepEncoded : std::uint8_t { no, yes };
 
-/// One that is damaged becomes a message about that, and is counted in `damaged`.
+/// Decodes an item. A damaged one becomes a message that reports it, and is counted in `damaged`.
 [[nodiscard]] ViewedItem viewed_item(instrumentation::wire::ViewItem item, KeepEncoded encoded,
                                      std::uint64_t& damaged);
 [[nodiscard]] store::RankRow viewed_row(instrumentation::wire::RankState state);
-/// Bytes that it takes until it is handed over, about.
+/// Approximate memory of an item until hand_over(), in bytes.
 [[nodiscard]] std::size_t size_of(const ViewedItem& item);
-/// To the observer, if there is one, then to the store; the item is used up. Of another run the store begins
-/// anew, within its bounds.
+/// Passes an item to the observer, if any, then adds it to the store; moves from it. AnotherRun replaces the
+/// store by an empty one with the same bounds.
 void hand_over(ViewedItem& item, store::Store& store, ViewObserver* observer);
 
 }  // namespace shardscope::collector

@@ -30,7 +30,7 @@ namespace wire = instrumentation::wire;
 constexpr double kHeartbeat_s = 0.25;
 constexpr double kAskAgain_s = 2;  ///< a reply is due within half a second
 constexpr double kLost_s = 3;
-/// Decoded but not yet taken by poll(): beyond this, nothing more is asked for.
+/// Bound on decoded items not yet applied by poll(): beyond it nothing is requested.
 constexpr std::size_t kWaitingBytes = 64U << 20;
 
 }  // namespace
@@ -39,7 +39,7 @@ struct Viewer::State {
   State(const std::string& endpoint, const std::string& key_file, ViewObserver* to)
       : observer(to),
         view_endpoint(instrumentation::endpoints_of(endpoint).view),
-        // Of the keys on this machine the one that may do more.
+        // Of the keys on this machine the one with more rights.
         credentials(endpoint, key_file, {instrumentation::KeyRole::control, instrumentation::KeyRole::view}) {
     connect();
     header.incarnation = instrumentation::random_id();
@@ -50,26 +50,26 @@ struct Viewer::State {
   instrumentation::Credentials credentials;
   zmq::context_t context{1};
   zmq::socket_t socket;
-  instrumentation::WakeFd outgoing;  ///< for the thread: a command, or room again, or the end
+  instrumentation::WakeFd outgoing;  ///< wakes the thread: a command, room for items again, or the end
   std::atomic<bool> stop{false};
   std::thread thread;
 
-  // The thread's.
+  // Used by the thread only.
   wire::Header header;
   wire::ViewPoll cursor;
   std::uint64_t request = 0, answered = 0;
   bool asked = false;
   double asked_s = -1e300, last_message_s = -1e300, began_s = now_s(), heartbeat_s = -1e300;
 
-  // Shared.
+  // Shared; guarded by `mutex`.
   mutable std::mutex mutex;
   std::deque<ViewedItem> items;
   ViewTraffic traffic;                           ///< its waiting_bytes: in `items`
   std::map<std::uint32_t, store::RankRow> rows;  ///< changed since the last poll
   ControlState control;
   bool control_changed = false;
-  Link link = Link::connecting;  ///< by the last reply
-  bool behind = true;            ///< poll() has not taken yet what came before the link was live
+  Link link = Link::connecting;  ///< as of the last reply
+  bool behind = true;            ///< poll() has not applied all items from before the link was live
   std::deque<wire::ViewCommand> commands;
   std::deque<wire::Text> moments;  ///< requested ones
   std::uint64_t last_command = 0;
@@ -163,7 +163,7 @@ void Viewer::State::ask(double now) {
       heartbeat_s = now;
     }
   } else if (now - heartbeat_s >= kHeartbeat_s) {
-    // The pause of a viewer that went silent ends with its lease.
+    // Renews the lease of a pause: that of a silent viewer expires.
     wire::ViewPoll heartbeat = cursor;
     heartbeat.want_items = false;
     if (send(heartbeat, request)) heartbeat_s = now;
@@ -204,7 +204,7 @@ void Viewer::State::run() {
         control_changed = true;
         continue;
       }
-      // An answer may come late, to a question that has been asked again since; never twice.
+      // A reply may be late, to a poll that has been repeated since; never accepted twice.
       const std::uint64_t answer = decoded.message->header.sequence;
       if (answer > request || answer <= answered) continue;
       answered = answer;
@@ -226,7 +226,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
     cursor = {.log = reply.log};
   }
   std::uint64_t missing = 0, damaged = 0;
-  // A reply with tables and names alone does not pass over anything yet.
+  // A reply with only tables and names does not skip items yet.
   if (reply.cursor >= reply.begin_cursor)
     missing = reply.begin_cursor - std::min(cursor.cursor, reply.begin_cursor);
   const bool begin_missing = missing > 0 && cursor.cursor == 0;
@@ -280,7 +280,7 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
     {
       const std::lock_guard lock(s.mutex);
       if (s.items.empty()) {
-        rows.swap(s.rows);  // rows speak of everything before them
+        rows.swap(s.rows);  // rows count all items before them
         if (s.link != Link::catching_up) s.behind = false;
         break;
       }
@@ -352,7 +352,7 @@ Viewer::Link Viewer::link() const {
   const State& s = *state_;
   const std::lock_guard lock(s.mutex);
   if (s.link == Link::connecting || s.link == Link::lost) return s.link;
-  // What has arrived and is not ingested is not shown: to the caller the run is neither live nor over.
+  // Items that poll() has not applied are not shown: to the caller the run is neither live nor over.
   if (s.behind) return Link::catching_up;
   return s.link == Link::ended && !s.items.empty() ? Link::live : s.link;
 }

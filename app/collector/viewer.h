@@ -1,5 +1,5 @@
-// A viewer's connection to a collector: asks for the snapshot (tables and every chunk so far), then for
-// what is new, at its own pace, so that a slow viewer delays no one else; and sends commands.
+// A viewer's connection to a collector: requests the snapshot (tables and every chunk so far), then new
+// items, at its own pace, so that a slow viewer delays no one else; and sends commands.
 #pragma once
 
 #include <chrono>
@@ -27,25 +27,25 @@ struct Command {
 
 /// The run's control state as the collector reports it, refreshed by poll().
 struct ControlState {
-  bool pausing = false;  ///< a pause is on its way
+  bool pausing = false;  ///< a pause has begun; not every rank holds yet
   bool paused = false;   ///< every rank holds at `gate`
   std::uint64_t gate = 0;
   double lease_left_s = 0;
   std::string note;  ///< why a command was refused, who resumed the run, ...
 };
 
-/// What was received over a viewer's connection, and what is on its way.
+/// Traffic of a viewer's connection: data received, waiting and missing.
 struct ViewTraffic {
   std::uint64_t bytes = 0;          ///< received
-  std::uint64_t waiting_bytes = 0;  ///< of them, not taken by poll() yet
-  // Of the collector that answers now; items are chunks of events and messages.
-  std::uint64_t items_behind = 0;   ///< that it has and has not sent
-  std::uint64_t items_missing = 0;  ///< that it no longer had when they were due
-  std::uint64_t items_damaged = 0;  ///< that could not be read when they arrived: chunks and tables
+  std::uint64_t waiting_bytes = 0;  ///< of decoded items not applied by poll() yet
+  // Of the collector that answers now; its log's items are chunks of events and messages.
+  std::uint64_t items_behind = 0;   ///< in its log, not received yet
+  std::uint64_t items_missing = 0;  ///< discarded from its log before they were sent
+  std::uint64_t items_damaged = 0;  ///< received and not decodable: chunks and tables
   bool from_begin = false;          ///< it still had its run's first item when it was first requested
 };
 
-/// Is given what poll() takes, in its order and on its thread, before the store has it.
+/// Receives the items that poll() applies, in order and on its thread, before the store does.
 class ViewObserver {
  public:
   virtual ~ViewObserver() = default;
@@ -55,8 +55,8 @@ class ViewObserver {
   virtual void rank(const store::RankRow& row) = 0;  ///< with the collector's counts
   virtual void message(const store::Message& message) = 0;
   virtual void name(std::uint32_t rank, std::uint32_t id, const std::string& name) = 0;
-  /// Another collector answers from here on: what was delivered before is of another run. `before`: of that
-  /// one, as its last reply left it, with nothing of it waiting.
+  /// Another collector answers from here on: earlier items were of another run. `before`: traffic of that
+  /// run's collector as of its last reply, with no bytes waiting.
   virtual void another_run(const ViewTraffic& before) = 0;
 };
 
@@ -70,19 +70,19 @@ class Viewer {
   ~Viewer();
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
-  /// Applies what has arrived to `store` without blocking longer than `budget`. True if anything changed.
+  /// Applies received items to `store` for about `budget`; does not wait for more. True if anything changed.
   bool poll(store::Store& store, std::chrono::microseconds budget);
   void send(const Command& command);
-  /// Asks the recorder to keep what lies around a moment: `kind` is one word ("request"), `at_ns` on the
-  /// collector's clock (0: now). What became of it is a message that begins with "control: ".
+  /// Requests the recorder to keep the interval around a moment: `kind` is one word ("request"), `at_ns` on
+  /// the collector's clock (0: now). The answer is a message that begins with "control: ".
   void keep(const std::string& kind, std::int64_t at_ns, const std::string& text);
   [[nodiscard]] ControlState control() const;
   enum class Link : std::uint8_t { connecting, catching_up, live, lost, ended };
-  /// As far as poll() has taken it: catching_up until what happened before is in the store, and not ended
-  /// before the last of it is.
+  /// As of the items that poll() has applied: catching_up until all items from before the connection are in
+  /// the store, and ended only when the last item is.
   [[nodiscard]] Link link() const;
   using Traffic = ViewTraffic;
-  /// As of the last reply, which poll() may not have taken yet.
+  /// As of the last reply, which poll() may not have applied yet.
   [[nodiscard]] Traffic traffic() const;
 
  private:

@@ -1,5 +1,5 @@
-// Reading blocks when they are looked at: from a recording or from memory, through a cache, and within the
-// time that a frame has.
+// Reads blocks on demand: from a recording or from memory, through a cache, and within the time budget of a
+// frame.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace shardscope::store {
 
-/// A row that was there when the recording was opened is not any more.
+/// A row that existed when the recording was opened is missing.
 class RowMissing : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -41,7 +41,7 @@ class BlockRows {
 
 class BlockAccess {
  public:
-  // What events of every rank are read with.
+  // Inputs for decoding the events of every rank.
   std::vector<std::uint32_t> parents;  ///< by module
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
@@ -54,17 +54,17 @@ class BlockAccess {
   BlockAccess() { share_cache(); }
   void set_ranks(std::size_t ranks);  ///< how many there are
   [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
-  void set_cache_bytes(std::size_t bytes);  ///< of everything that is read
+  void set_cache_bytes(std::size_t bytes);  ///< bound on cached data
   [[nodiscard]] std::size_t cache_bytes() const noexcept { return cache_.bytes() + states_cache_.bytes(); }
   /// BlockCache::version() of pages.
   [[nodiscard]] std::uint64_t page_version() const noexcept { return cache_.version(); }
 
-  /// What a run that is live may take, however long it gets; nothing: everything is kept in memory.
+  /// Bounds on the memory of a live run, however long it gets; nullopt: everything is kept in memory.
   std::optional<Store::Bounds> bounds;
   /// Bytes over all ranks, kept up by them: in blocks that can be spilled, and of what is kept beside them.
   std::size_t packed_bytes = 0, index_bytes = 0;
   [[nodiscard]] std::uint64_t spilled_bytes() const noexcept { return spill_.bytes(); }
-  /// Moves what the block holds packed to the temporary file. False when there is no room there.
+  /// Moves the block's packed data to the temporary file. False when that cannot be written.
   [[nodiscard]] bool spill(Block& block);
   /// The block is evicted.
   void forget(const Block& block);
@@ -102,9 +102,9 @@ class BlockAccess {
   };
   /// Whether Read::if_time may find time to read anything; notes that it was wanted where not.
   [[nodiscard]] bool has_time();
-  /// How often Read::if_time found no time; of who must know whether it did.
+  /// Number of reads that Read::if_time denied; a caller compares it before and after.
   [[nodiscard]] std::uint64_t denied() const noexcept { return denied_; }
-  /// Since the last limit() something was not read for want of time.
+  /// Whether a read was denied since the last limit().
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_ || packed_left_; }
 
   enum class Read : std::uint8_t { always, if_time, never };
@@ -135,7 +135,7 @@ class BlockAccess {
   /// is damaged is not there: its blocks have the same.
   [[nodiscard]] TileRead read_tile(const Block& last, std::uint32_t tile, std::uint32_t row);
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
-  /// Blocks that turned out not to be readable.
+  /// Blocks that could not be read.
   struct Damage {
     std::uint32_t rank = 0;
     std::int64_t begin_ns = 0, end_ns = 0;

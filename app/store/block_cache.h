@@ -1,4 +1,4 @@
-// What was read from blocks lately, within a bound on memory: what was not looked at for longest goes first.
+// Cache of data read from blocks, with a bound on memory; evicts entries not used lately.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ class BlockCache {
   };
   /// Null when it is not there; else valid until version() changes, and marked as used.
   [[nodiscard]] const Held* find(const Key& key);
-  /// The same for what is put.
+  /// Adds or replaces a value; the pointer is valid as find()'s.
   const Held* put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);
-  /// Grows when anything leaves, and with invalidate(): as long as it does not, what was found is still here.
+  /// Grows when an entry is removed and with invalidate(): while it is unchanged, found pointers are valid.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   void invalidate() noexcept { ++version_; }  ///< what was found must be asked for again
-  /// Held now. At most the limit and the one that was put last.
+  /// Bytes held. At most the limit, plus the newest entry.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:

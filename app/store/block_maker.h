@@ -1,4 +1,4 @@
-// Blocks made while a run is recorded: each chunk that is complete becomes one, with what was before it.
+// Makes blocks while a run is recorded: each complete chunk becomes one, with the state before it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace shardscope::store {
 class BlockMaker {
  public:
   void tables(const ev::RunTables& tables);
-  /// The next chunk of its rank. Nothing when its times cannot be.
+  /// Makes the block of its rank's next chunk. nullopt when the chunk's times are impossible.
   [[nodiscard]] std::optional<Block> make(const Chunk& chunk);
   /// From here on the spans of blocks are added to `sketches`, which outlive this.
   void sketch(SpanSketches& sketches) { sketches_ = &sketches; }

@@ -1,4 +1,4 @@
-// Blocks whose events are not kept: several of a rank become one that says what they sum up to.
+// Sums of blocks whose events are not kept: several blocks of a rank become one with their totals.
 #pragma once
 
 #include <array>

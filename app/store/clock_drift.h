@@ -1,4 +1,4 @@
-// How fast a rank's clock runs against the collector's, from the offsets that its chunks carry.
+// Drift of a rank's clock against the collector's, from the clock offsets in its chunks.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ClockDriftEstimate {
  public:
   /// `at_ns` on the collector's clock, about when `offset_ns` was right to within `residual_ns`.
   void add(std::int64_t at_ns, std::int64_t offset_ns, std::int64_t residual_ns) noexcept;
-  /// Nothing before a second has passed.
+  /// nullopt before a second has passed.
   [[nodiscard]] const std::optional<ClockDrift>& value() const noexcept { return best_; }
 
  private:

@@ -1,4 +1,4 @@
-// How far off the times of a rank may be, by stretch of the run: each chunk brings its own bound.
+// Bound on the error of a rank's times, by interval of the run, from the bound in each chunk.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Levels of detail of one row of spans: how busy, how many, mostly what, per power-of-two bucket of time.
-// Grows with the row; a query costs what its columns cost, however many spans there are.
+// Levels of detail of one row of spans: busy time, number of begins and majority kind per power-of-two bucket
+// of time. Grows with the row; a query's cost depends on its columns, not on the number of spans.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// A little room on the disk, kept for what has to be written when there is no other left.
+// Reserved disk space for writes that must succeed when the disk is full.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class DiskReserve {
   static constexpr std::int64_t kBytes = std::int64_t{128} << 10;
 
   DiskReserve() = default;
-  /// Where there is no room for it, none is held.
+  /// Reserves nothing where the disk has no room.
   explicit DiskReserve(const std::string& path);
   ~DiskReserve() { release(); }
   DiskReserve(DiskReserve&& other) noexcept;
