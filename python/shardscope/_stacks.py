@@ -10,6 +10,8 @@ import threading
 from shardscope import _core
 
 MOST_FRAMES = 40  # of a thread, the innermost
+# Whose files are none of the script's, wherever they are installed: many have a clone of their framework.
+FRAMEWORKS = ("torch", "deepspeed", "accelerate", "transformers", "trl", "megatron", "colossalai", "lightning", "shardscope")
 
 
 class Answerer:
@@ -61,5 +63,11 @@ def calls(frame):
 
 
 def short(path):
-    """An installed package's file without the folder that it is installed in."""
-    return path.rpartition("/site-packages/")[2]
+    """A file of an installed package or of a framework without the folder that it is installed in."""
+    if "/site-packages/" in path:
+        return path.rpartition("/site-packages/")[2]
+    for name in FRAMEWORKS:
+        for folder in getattr(sys.modules.get(name), "__path__", ()):
+            if path.startswith(f"{folder}/"):
+                return path[len(folder) - len(name):] if folder.endswith(f"/{name}") else f"{name}/{path[len(folder) + 1:]}"
+    return path

@@ -45,6 +45,7 @@ struct RankState {
   std::vector<std::uint32_t> waits_for;  ///< ranks of the collective that have not entered it
   std::uint64_t collectives = 0;         ///< that it began, of all that were compared
   bool said_end = false;                 ///< it reported how it ended: all of its events have arrived
+  std::string exit_message;              ///< what it reported with it: an exception's type and text
 };
 
 /// The place where ranks issued something else: of several the one that a rank came to earliest.
