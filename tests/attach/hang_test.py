@@ -45,6 +45,12 @@ SAID = {
                            r"where ranks 0, 2 ran blocks.0.",
     ("zero3", "saves"): r"The ranks issued different collectives (size): rank 1 all-gather #N (B); ranks 0, 2 all-gather #N for Net (B)."
                         + ABORTED,
+    # Of stage 2 another order of modules changes no collective: nothing hangs. A bucket without a module's gradients is a smaller one.
+    ("zero2", "skips"): r"The ranks issued different collectives (size): rank 1 all-reduce #N for blocks.3 and 5 more parameters (B); "
+                        r"ranks 0, 2 all-reduce #N for blocks.3 and 7 more parameters (B). In the forward of micro-step 0 rank 1 ran blocks.2 "
+                        r"where ranks 0, 2 ran blocks.1." + ABORTED,
+    ("zero2", "saves"): r"^Ranks 0, 2 wait in all-reduce #N for blocks.3 and 7 more parameters (B) for rank 1, since S (at least S). Rank 1 "
+                        r"never entered it: it waits in barrier #N for ranks 0, 2; ",
 }
 # What the line of the script does on which a rank stands, where it runs; who is stopped answers nothing.
 STANDS_AT = {"fewer": {ODD: "time.sleep(SECONDS", 0: "self.blocks[index](x)"}, "stops": {0: "self.blocks[index](x)"}}
