@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "app/cli/attach_nodes.h"
+#include "app/cli/awaited_ranks.h"
 #include "app/cli/checks.h"
 #include "app/cli/flight_recorder.h"
 #include "app/cli/launch.h"
@@ -187,10 +188,16 @@ int attach(AttachOptions options) {
 
   Process command(options.command, Process::Output::inherit, inject(folder, options, collector));
   FlightRecorder moments(collector, options.collector, options.kept);
-  bool passed_on = false;
+  AwaitedRanks awaited(folder.path());
+  bool passed_on = false, has_ranks = false;
   while (command.running()) {
     command.wait_for(std::chrono::milliseconds(50));
     moments.look();
+    if (!has_ranks) collector.read([&](const store::Store& store) { has_ranks = !store.ranks().empty(); });
+    if (!has_ranks) {
+      const std::string text = awaited.look(std::chrono::steady_clock::now());
+      if (!text.empty()) say(stderr, "shardscope: {}\n", text);
+    }
     if (interrupted() && !passed_on) {
       command.signal(interrupt_code() - 128);  // the command decides what it means, as without us
       passed_on = true;

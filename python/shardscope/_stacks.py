@@ -10,6 +10,8 @@ import threading
 from shardscope import _core
 
 MOST_FRAMES = 40  # per thread, the innermost
+# Their files are not the script's, wherever they are installed: many users run a clone of their framework.
+FRAMEWORKS = ("torch", "deepspeed", "accelerate", "transformers", "trl", "megatron", "colossalai", "lightning", "shardscope")
 
 
 class Answerer:
@@ -61,5 +63,11 @@ def calls(frame):
 
 
 def short(path):
-    """Path of an installed package's file without its installation folder."""
-    return path.rpartition("/site-packages/")[2]
+    """Path of a file of an installed package or framework, without its installation folder."""
+    if "/site-packages/" in path:
+        return path.rpartition("/site-packages/")[2]
+    for name in FRAMEWORKS:
+        for folder in getattr(sys.modules.get(name), "__path__", ()):
+            if path.startswith(f"{folder}/"):
+                return path[len(folder) - len(name):] if folder.endswith(f"/{name}") else f"{name}/{path[len(folder) + 1:]}"
+    return path

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "abort_end.h"
 #include "gpu_records.h"
 #include "requests.h"
 #include "shardscope/shardscope.h"
@@ -148,6 +149,7 @@ class Run {
     options.key_file = key_file.c_str();
     options.linger_s = linger_s;
     check(shardscope_start(run_, &options));
+    end_on_abort(run_);
   }
   void message(std::int32_t severity, const std::string& text) {
     check(shardscope_message(run_, severity, text.c_str()));
@@ -159,6 +161,7 @@ class Run {
   void close() {
     shardscope_run* run = std::exchange(run_, nullptr);
     const nb::gil_scoped_release others_run;
+    if (run != nullptr) end_no_more_on_abort();
     shardscope_run_destroy(run);
   }
   /// In a forked child: its threads do not exist there, and nothing may be joined or freed.

@@ -41,6 +41,23 @@ class Trouble(unittest.TestCase):
         self.assertIn("a crash on purpose", output)
         self.assertEqual(len(runs.read(recording).spans_of(0, "micro_step_begin")), 2)
 
+    def test_a_rank_that_aborts_has_sent_everything(self):
+        """Its last events are in no message yet. Who handles the signal too, here Python's faulthandler, still does."""
+        recording = self.folder / "aborts.zscope"
+        script = runs.HERE / "scripts" / "aborts.py"
+        output = runs.finish(runs.start(runs.attach(recording) + runs.torchrun(script, "fsdp2", self.folder / "aborts"),
+                                        PYTHONFAULTHANDLER="1"), expected=1)
+        self.assertIn("Fatal Python error: Aborted", output)
+        self.assertIn("Signal 6 (SIGABRT)", output)
+        events = runs.read(recording)
+        said = {(message["rank"], message["text"]) for message in events.table("messages")}
+        for rank in range(2):
+            self.assertEqual(events.table("ranks")[rank]["exit_code"], "134")
+            self.assertIn((str(rank), "SIGABRT"), said)
+            self.assertEqual(len(events.of(rank, "loss")), 3)
+            phases = [span["code"] for span in events.spans_of(rank, "phase_begin")]
+            self.assertEqual(phases.count("3"), 3, "the last optimizer's began some microseconds before")
+
     @slow
     def test_collector_killed(self):
         """While the ranks train: they go on, to the same weights."""

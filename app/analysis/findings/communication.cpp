@@ -240,6 +240,9 @@ void exposed_communication(const Facts& facts, Found& found) {
       "{:.1f} ms until the last rank has entered, {:.1f} ms while bytes move; the link is busy for "
       "{:.1f} of {:.1f} ms.",
       waiting, exposed, facts.mean(&RankFacts::link), facts.step_ms);
+  // Ranks that lose their processors in turns wait for each other in turns: that is of the host.
+  const double processor = facts.mean(&RankFacts::processor);
+  const bool contended = !found.has("straggler") && waiting > exposed && processor > waiting;
   const bool zero = facts.zero_keys;
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
   constexpr double kUnevenPct = 5;
@@ -251,6 +254,14 @@ void exposed_communication(const Facts& facts, Found& found) {
         *facts.summary.uneven_pct);
     finding.next_step =
         "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them.";
+  } else if (contended) {
+    finding.evidence += fmt::format(
+        " Threads of a rank waited for a processor for {:.1f} ms of a step (summed over them): more threads "
+        "than cores want to run on the host, so that ranks come late in turns.",
+        processor);
+    finding.next_step =
+        "Look for what else runs on the host (top, ps -eLo psr,pcpu,comm), and measure again without it. No "
+        "setting of the communication changes this.";
   } else if (waiting > exposed) {
     finding.next_step =
         found.has("straggler")
@@ -284,7 +295,8 @@ void exposed_communication(const Facts& facts, Found& found) {
   }
   finding.rank = rank;
   finding.cost_ms = all;
-  finding.severity = facts.share(all) >= kMuch && all >= kLeastWarningMs ? Severity::warning : Severity::info;
+  const double own = contended ? exposed : all;
+  finding.severity = facts.share(own) >= kMuch && own >= kLeastWarningMs ? Severity::warning : Severity::info;
   found.add(std::move(finding));
 }
 

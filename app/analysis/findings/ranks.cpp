@@ -262,8 +262,17 @@ void stragglers(const Facts& facts, Found& found) {
         fmt::format(" Its micro-batches have {:.0f} % more positions, padding included.", longer);
   }
   finding.evidence += causes_of(*why);
+  // The others' threads waited as well, by chance somewhat less: it may be that, or its own work.
+  const bool contended = !why->for_processor && !why->for_data && why->retries == 0 &&
+                         longer < kMorePositionsPct && late.processor > why->excess_ms();
+  if (contended) {
+    finding.evidence += fmt::format(
+        " Threads of all ranks waited for a processor, its own for {:.1f} ms of a step (summed over them): "
+        "what it takes longer may be of that.",
+        late.processor);
+  }
   finding.next_step =
-      why->for_processor
+      why->for_processor || contended
           ? "Look on its host for what runs on the rank's cores (top, ps -eLo psr,pcpu,comm), and give ranks "
             "cores of their own: taskset, mpirun --bind-to, cpusets."
       : why->retries > 0
@@ -276,7 +285,7 @@ void stragglers(const Facts& facts, Found& found) {
           ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."
           : "Look at what its host does meanwhile: other processes, its loader, its link to the device.";
   finding.rank = late.rank;
-  found.add_by_cost(facts, waited, std::move(finding), few ? Severity::info : Severity::warning);
+  found.add_by_cost(facts, waited, std::move(finding), few || contended ? Severity::info : Severity::warning);
 }
 
 }  // namespace shardscope::analysis::findings

@@ -75,6 +75,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (differed) out.text += how_all_ended(out.ranks);
     add_absent(store, watched, out);
     add_stops(out);
+    if (watched != Watched::goes_on) add_exception(store, out);
     if (watched != Watched::goes_on) add_rehearsal(store, out);
     return out;
   }
@@ -101,6 +102,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!modules.empty()) out.text += " " + modules;
   }
   add_stops(out);
+  if (watched != Watched::goes_on) add_exception(store, out);
   if (watched != Watched::goes_on) add_rehearsal(store, out);
   return out;
 }

@@ -45,6 +45,7 @@ struct RankState {
   std::vector<std::uint32_t> waits_for;  ///< members of the collective that have not entered it
   std::uint64_t collectives = 0;         ///< collectives begun, of those compared
   bool said_end = false;                 ///< it reported its end: all of its events have arrived
+  std::string exit_message;              ///< its reported exception: type and text
 };
 
 /// The place at which ranks issued different collectives: the earliest one.

@@ -36,6 +36,7 @@ std::string hang_json(const Hang& hang) {
                             {"collective", collective(one.collective)},
                             {"doing", one.doing},
                             {"gate", one.gate},
+                            {"exit_message", one.exit_message},
                             {"since_ns", one.since_ns},
                             {"last_event_ns", one.last_event_ns},
                             {"waits_for", one.waits_for}});

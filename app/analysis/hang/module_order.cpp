@@ -32,6 +32,19 @@ bool begins_micro_step(const ModuleVisit& visit) noexcept {
   return visit.module == kRoot && visit.pass == ev::Pass::forward;
 }
 
+/// The module whose gate the rank passed after it began its last module. The framework fetches parameters
+/// between the gate and the module's begin; ranks whose orders differ wait there. nullopt if the gate's pass is
+/// not certain: a forward may be part of a recomputation or an evaluation.
+std::optional<ModuleVisit> come_to(const store::Store& store, std::uint32_t rank, const Begun& last) {
+  const auto gate = store.gate_before(rank, store::Store::kEnd);
+  if (!gate || gate->at_ns <= last.at_ns || gate->id == kRoot) return std::nullopt;
+  if (gate->kind == ev::GateKind::pre_forward && last.visit.pass == ev::Pass::forward)
+    return ModuleVisit{last.visit.micro_step, ev::Pass::forward, gate->id, false};
+  if (gate->kind == ev::GateKind::pre_backward && last.visit.pass != ev::Pass::recompute)
+    return ModuleVisit{last.visit.micro_step, ev::Pass::backward, gate->id, false};
+  return std::nullopt;
+}
+
 /// Where to begin the comparison: at the first micro-step that both have from its begin.
 std::optional<std::pair<std::size_t, std::size_t>> first_common_visits(const std::vector<ModuleVisit>& a,
                                                                        const std::vector<ModuleVisit>& b) {
@@ -99,6 +112,9 @@ std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t 
     if (out.empty() && !begins_micro_step(one.visit)) continue;
     out.push_back(one.visit);
   }
+  if (!out.empty()) {
+    if (const auto next = come_to(store, rank, begun.back())) out.push_back(*next);
+  }
   return out;
 }
 
@@ -136,13 +152,15 @@ std::string other_modules_text(const store::Store& store, std::uint32_t rank, st
   if (!found) return {};
   const auto ran = [&](const ModuleVisit& visit) {
     const std::string name = store::module_name(store, visit.module);
+    const char* const verb = visit.begun ? "ran" : "came to";
     return visit.pass == found->others.pass && visit.micro_step == found->others.micro_step
-               ? name
-               : fmt::format("{} ({} of micro-step {})", name, ev::label_of(visit.pass), visit.micro_step);
+               ? fmt::format("{} {}", verb, name)
+               : fmt::format("{} {} ({} of micro-step {})", verb, name, ev::label_of(visit.pass),
+                             visit.micro_step);
   };
-  return fmt::format("In the {} of micro-step {} rank {} ran {} where {} ran {}.",
-                     ev::label_of(found->others.pass), found->others.micro_step, rank, ran(found->mine),
-                     ranks_text(others), ran(found->others));
+  return fmt::format("In the {} of micro-step {} rank {} {} where {} {}.", ev::label_of(found->others.pass),
+                     found->others.micro_step, rank, ran(found->mine), ranks_text(others),
+                     ran(found->others));
 }
 
 }  // namespace shardscope::analysis

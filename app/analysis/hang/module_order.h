@@ -15,11 +15,15 @@ struct ModuleVisit {
   std::uint32_t micro_step = 0;
   instrumentation::Pass pass{};
   std::uint32_t module = 0;
-  [[nodiscard]] bool operator==(const ModuleVisit&) const = default;
+  bool begun = true;  ///< false: it has passed the gate before the module, and waits for its parameters
+  [[nodiscard]] bool operator==(const ModuleVisit& other) const noexcept {
+    return micro_step == other.micro_step && pass == other.pass && module == other.module;
+  }
 };
 
 /// Modules of one rank since `from_ns`, in the order of their begins, from the first micro-step whose root
-/// forward was recorded; without evaluations. Empty if modules were not recorded.
+/// forward was recorded; without evaluations. The last one may not have begun. Empty if modules were not
+/// recorded.
 [[nodiscard]] std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t rank,
                                                      std::int64_t from_ns);
 

@@ -81,6 +81,7 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
   out.collectives = known.issues.size();
   const store::RankEnd end = store::rank_end(store, row);
   out.said_end = end.how == store::RankEnd::How::finished || end.how == store::RankEnd::How::failed;
+  if (out.said_end) out.exit_message = end.exit_message;
   if (store::is_failure(end.how)) {
     out.how = RankState::How::gone;
     out.since_ns = end.at_ns;

@@ -12,6 +12,7 @@
 #include "app/analysis/hang/waits.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
+#include "app/store/framework.h"
 #include "app/store/module_name.h"
 #include "app/store/rank_end.h"
 #include "runtime/plan/fault.h"
@@ -214,6 +215,22 @@ void add_stops(Hang& out) {
                     store::seconds_text(stop.end_ns), time_text(stop.end_ns - stop.begin_ns),
                     stop.process_frozen ? ": none of its threads sent anything" : "");
   }
+}
+
+void add_exception(const store::Store& store, Hang& out) {
+  constexpr std::size_t kMost = 400;
+  if (!store.has_tables() || store::framework_of(store.tables()) == store::Framework::zero) return;
+  std::optional<std::uint32_t> rank = odd_one(out);
+  if (const auto first = store::first_failure(store); !rank && first) rank = first->rank;
+  if (!rank) return;
+  const auto one = std::ranges::find(out.ranks, *rank, &RankState::rank);
+  // Without an exception it is the code again.
+  if (one == out.ranks.end() || one->how != RankState::How::gone || one->exit_message.empty() ||
+      one->exit_message.starts_with("exit code "))
+    return;
+  const std::string first_line = one->exit_message.substr(0, std::min(kMost, one->exit_message.find('\n')));
+  out.text += fmt::format(" Rank {} ended with {}{}", *rank, first_line,
+                          first_line.ends_with('.') || first_line.ends_with('?') ? "" : ".");
 }
 
 void add_rehearsal(const store::Store& store, Hang& out) {

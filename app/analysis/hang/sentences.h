@@ -31,6 +31,9 @@ void add_difference(const store::Store& store, Hang& out);
 void add_absent(const store::Store& store, Watched watched, Hang& out);
 /// "Rank 2 was frozen from 5.200 s to 26.400 s (21.2 s): none of its threads sent anything.", for the latest.
 void add_stops(Hang& out);
+/// " Rank 1 ended with RuntimeError: ...": the exception of the rank that differs or is waited for, of an
+/// attached run. Exceptions of the other ranks are mostly about their connection to it.
+void add_exception(const store::Store& store, Hang& out);
 /// States an injected fault (--fault), which must not be mistaken for a failure.
 void add_rehearsal(const store::Store& store, Hang& out);
 

@@ -47,15 +47,17 @@ TEST(WhyLate, NamesItsProcessorWhereThatIsMostOfIt) {
 
 constexpr std::uint32_t kLateLongStep = 5;  // of LateRun, half a second longer where it has one
 
-/// Ten steps of 16 ms; rank 1 computes for 14 ms, rank 0 for 10 and then waits for it.
+/// Ten steps of 16 ms; rank 1 computes for 14 ms, rank 0 for 10 and then waits for it. In turns: the ranks
+/// change places with each step.
 struct LateRun {
   RunBuilder builder{2, 2};
   std::int64_t longer_ns;
-  explicit LateRun(bool with_long = false) : longer_ns(with_long ? 500'000'000 : 0) {
+  explicit LateRun(bool with_long = false, bool in_turns = false) : longer_ns(with_long ? 500'000'000 : 0) {
     for (std::uint32_t step = 0; step < 10; ++step) {
       const std::int64_t at = begin(step), extra = step == kLateLongStep ? longer_ns : 0;
       for (std::uint32_t rank = 0; rank < 2; ++rank) {
-        const std::int64_t computed = at + (rank == 1 ? 14'000'000 : 10'000'000);
+        const bool late = rank == (in_turns ? step % 2 : 1);
+        const std::int64_t computed = at + (late ? 14'000'000 : in_turns ? 6'000'000 : 10'000'000);
         builder.span(rank, at, computed, EventKind::module_begin, StreamId::compute, 1, step);
         builder.span(rank, computed, at + 15'500'000, EventKind::collective_begin, StreamId::reduce, step, 0,
                      kGatherOp, 1000, 4000);
@@ -66,12 +68,12 @@ struct LateRun {
   [[nodiscard]] std::int64_t begin(std::uint32_t step) const {
     return step * std::int64_t{17'000'000} + (step > kLateLongStep ? longer_ns : 0);
   }
-  /// What rank 1's threads waited for a processor, in each step.
-  void waits_for_processor(std::int64_t ns) {
+  /// What rank 1's threads waited for a processor, in each step, and rank 0's.
+  void waits_for_processor(std::int64_t ns, std::int64_t others_ns = 0) {
     for (std::uint32_t step = 0; step < 10; ++step) {
       for (std::uint32_t rank = 0; rank < 2; ++rank)
         builder.instant(rank, begin(step) + 15'000'000, EventKind::processor_wait, StreamId::host, 3, 0,
-                        ev::kNoId, 0, rank == 1 ? ns : 0, 16'000'000);
+                        ev::kNoId, 0, rank == 1 ? ns : others_ns, 16'000'000);
     }
   }
   /// The allocator's own count, at the end of each step: 50 more in the long one.
@@ -110,6 +112,41 @@ TEST(WhyLate, OfARunWhoseCoresAreTakenIsThat) {
         << straggler->evidence;
     EXPECT_EQ(straggler->next_step.find("taskset") != std::string::npos, said);
     EXPECT_EQ(summary.ranks[1].processor_waits->switches, 27U) << "of nine steps";
+  }
+}
+
+/// All ranks lose their processors: that one is later may be chance, and is no warning.
+TEST(WhyLate, OfARunWhoseHostIsOverloadedItMayBeThat) {
+  for (const std::int64_t waited_ns : {3'000'000, 6'000'000}) {
+    LateRun run;
+    run.waits_for_processor(waited_ns, waited_ns - 500'000);
+    const store::Store& store = run.builder.build();
+    const auto findings = find(store, summarize(store));
+    const auto straggler = std::ranges::find(findings, "straggler", &Finding::id);
+    ASSERT_NE(straggler, findings.end());
+    const bool contended = waited_ns > 4'000'000;  // than it computes longer
+    EXPECT_EQ(straggler->severity, contended ? ev::Severity::info : ev::Severity::warning);
+    EXPECT_EQ(straggler->evidence.find("Threads of all ranks waited for a processor, its own for 6.0 ms") !=
+                  std::string::npos,
+              contended)
+        << straggler->evidence;
+  }
+}
+
+TEST(WhyLate, RanksThatWaitInTurnsOnAnOverloadedHostDoNotWarnOfCommunication) {
+  for (const std::int64_t waited_ns : {1'000'000, 6'000'000}) {
+    LateRun run(false, true);
+    run.waits_for_processor(waited_ns, waited_ns);
+    const store::Store& store = run.builder.build();
+    const auto findings = find(store, summarize(store));
+    EXPECT_EQ(std::ranges::find(findings, "straggler", &Finding::id), findings.end());
+    const auto exposed = std::ranges::find(findings, "exposed_communication", &Finding::id);
+    ASSERT_NE(exposed, findings.end());
+    const bool contended = waited_ns > 4'000'000;  // than each waits for the other
+    EXPECT_EQ(exposed->severity, contended ? ev::Severity::info : ev::Severity::warning);
+    EXPECT_EQ(exposed->evidence.find("waited for a processor for 6.0 ms of a step") != std::string::npos,
+              contended)
+        << exposed->evidence;
   }
 }
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import sys
+import tempfile
 import threading
 import time
 
@@ -31,6 +32,19 @@ class Net(nn.Module):
         for index in order:
             x = torch.relu(self.blocks[index](x))
         return x.square().mean()
+
+
+def save_alone(model):
+    """What every rank has to take part in, on this one: gathering the weights; at stage 2 DeepSpeed's save_checkpoint."""
+    if FRAMEWORK == "fsdp2":
+        [parameter.full_tensor() for parameter in model.parameters()]
+    elif FRAMEWORK == "zero3":
+        import deepspeed
+        with deepspeed.zero.GatheredParameters(list(model.parameters())):
+            pass
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_checkpoint(folder)
 
 
 def dump_when_asked(folder, rank):
@@ -61,7 +75,7 @@ def main():
         import deepspeed
         model, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={
             "train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
-            "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}})
+            "zero_optimization": {"stage": int(FRAMEWORK[-1]), "stage3_param_persistence_threshold": 0}})
         backward, update = model.backward, model.step
     for step in range(STEPS):
         odd = rank == ODD and step == 2
@@ -76,12 +90,7 @@ def main():
             if MODE == "stops":
                 os.kill(os.getpid(), signal.SIGSTOP)
             if MODE == "saves":
-                if FRAMEWORK == "fsdp2":
-                    [parameter.full_tensor() for parameter in model.parameters()]
-                else:
-                    import deepspeed
-                    with deepspeed.zero.GatheredParameters(list(model.parameters())):
-                        pass
+                save_alone(model)
         backward(model(torch.randn(2, WIDTH), odd))
         update()
     if MODE == "returns":

@@ -1,5 +1,5 @@
-"""A training of two ranks with nothing to find: healthy.py ddp|fsdp2. It computes for many times as long as it
-communicates, and what it communicates overlaps."""
+"""A training of two ranks with nothing to find: healthy.py ddp|fsdp2|zero2|zero3. It computes for many times as long as it
+communicates."""
 import sys
 
 import torch
@@ -38,10 +38,7 @@ def batches(rank):
     return torch.utils.data.DataLoader([rows] * STEPS, batch_size=None)
 
 
-def main():
-    torch.set_num_threads(1)
-    torch.manual_seed(7)
-    model = Net()
+def torch_loop(model):
     dist.init_process_group("gloo")
     if FRAMEWORK == "ddp":
         # As many buckets as blocks.
@@ -57,6 +54,28 @@ def main():
         model(x, y).backward()
         optimizer.step()
         optimizer.zero_grad()
+
+
+def deepspeed_loop(model):
+    import deepspeed
+    deepspeed.init_distributed("gloo")
+    # A bucket, and what is prefetched, is a block or a little more; a block's bias or norm is never worth a gather.
+    block = sum(parameter.numel() for parameter in model.blocks[0].parameters())
+    zero = {"stage": int(FRAMEWORK[-1]), "overlap_comm": True, "reduce_bucket_size": block, "allgather_bucket_size": block,
+            "stage3_prefetch_bucket_size": block, "stage3_param_persistence_threshold": 4 * WIDTH}
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={
+        "train_micro_batch_size_per_gpu": ROWS, "zero_optimization": zero,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}}})
+    for x, y in batches(dist.get_rank()):
+        engine.backward(engine(x, y))
+        engine.step()
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(7)
+    model = Net()
+    (deepspeed_loop if FRAMEWORK.startswith("zero") else torch_loop)(model)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -40,6 +40,22 @@ TEST(ModuleOrder, NamesTheRankThatRanAnotherModule) {
             "In the forward of micro-step 5 rank 1 ran hand-made where ranks 0, 2 ran layer.");
 }
 
+/// Rank 1 has passed the gate before a module and waits for its parameters: it has not begun it.
+TEST(ModuleOrder, NamesTheModuleThatARankCameTo) {
+  for (const bool parted : {true, false}) {
+    RunBuilder run(3);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      visits(run, rank, 5, rank == 1 ? std::vector{kLayer} : std::vector{kLayer, kLayer});
+    run.instant(1, 2'000'000, EventKind::gate, StreamId::host, 9, parted ? 2 : kLayer, ev::kNoId,
+                static_cast<std::uint8_t>(ev::GateKind::pre_forward));
+    const store::Store& store = run.build();
+    EXPECT_EQ(rank_of_other_modules(store, store::Store::kBegin), parted ? std::optional(1U) : std::nullopt);
+    EXPECT_EQ(
+        other_modules_text(store, 1, store::Store::kBegin),
+        parted ? "In the forward of micro-step 5 rank 1 came to module 2 where ranks 0, 2 ran layer." : "");
+  }
+}
+
 TEST(ModuleOrder, ARankThatIsBehindRanNoOtherModules) {
   RunBuilder run(3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
