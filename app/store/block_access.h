@@ -1,5 +1,5 @@
-// Reading blocks when they are looked at: from a recording or from memory, through a cache, and within the
-// time that a frame has.
+// Reads blocks on demand: from a recording or from memory, through a cache, and within the time budget of a
+// frame.
 #pragma once
 
 #include <chrono>
@@ -17,75 +17,75 @@
 
 namespace shardscope::store {
 
-/// A row that was there when the recording was opened is not any more.
+/// A row that existed when the recording was opened is missing.
 class RowMissing : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A recording's rows. All throw std::runtime_error naming what is damaged.
+/// A recording's rows. All throw std::runtime_error naming the damaged part.
 class BlockRows {
  public:
   virtual ~BlockRows() = default;
   [[nodiscard]] virtual Chunk chunk(std::int64_t row, Chunk::Part part) = 0;
   [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
-  /// Never empty: a row without them is damaged.
+  /// Never empty: a row without statuses is damaged.
   [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
-  /// One row of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not
-  /// there.
+  /// One row of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty where there is
+  /// none.
   [[nodiscard]] virtual std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) = 0;
-  /// Whether the recorder, which goes on, has deleted since then what a rank's chunk `sequence` is in: then a
-  /// missing row is no damage.
+  /// Whether a recorder that is still running has deleted the rank's chunk `sequence` since the recording was
+  /// opened: then a missing row is no damage.
   [[nodiscard]] virtual bool was_deleted(std::uint32_t rank, std::uint64_t sequence) = 0;
 };
 
 class BlockAccess {
  public:
-  // What events of every rank are read with.
+  // Inputs for decoding the events of every rank.
   std::vector<std::uint32_t> parents;  ///< by module
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
 
-  /// Most events of a rank whose blocks a view reads for the spans themselves; all of it must fit the
+  /// Most events of a rank in view whose blocks are read for single spans; all of these events must fit the
   /// cache.
   std::size_t most_in_view = std::size_t{1} << 16;
 
   void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
   BlockAccess() { share_cache(); }
-  void set_ranks(std::size_t ranks);  ///< how many there are
+  void set_ranks(std::size_t ranks);  ///< number of ranks
   [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
-  void set_cache_bytes(std::size_t bytes);  ///< of everything that is read
+  void set_cache_bytes(std::size_t bytes);  ///< bound on cached data
   [[nodiscard]] std::size_t cache_bytes() const noexcept { return cache_.bytes() + states_cache_.bytes(); }
   /// BlockCache::version() of pages.
   [[nodiscard]] std::uint64_t page_version() const noexcept { return cache_.version(); }
 
-  /// What a run that is live may take, however long it gets; nothing: everything is kept in memory.
+  /// Bounds on the memory of a live run, however long it gets; nullopt: everything is kept in memory.
   std::optional<Store::Bounds> bounds;
-  /// Bytes over all ranks, kept up by them: in blocks that can be spilled, and of what is kept beside them.
+  /// Bytes over all ranks, updated by the ranks: of blocks that can be spilled, and of indexes beside them.
   std::size_t packed_bytes = 0, index_bytes = 0;
   [[nodiscard]] std::uint64_t spilled_bytes() const noexcept { return spill_.bytes(); }
-  /// Moves what the block holds packed to the temporary file. False when there is no room there.
+  /// Moves the block's packed data to the temporary file. False when that is full.
   [[nodiscard]] bool spill(Block& block);
   /// The block is evicted.
   void forget(const Block& block);
-  /// What lies in memory, or in the temporary file; empty: in neither. Throws std::runtime_error.
+  /// The bytes from memory or the temporary file; empty: in neither. Throws std::runtime_error.
   [[nodiscard]] std::vector<std::byte> packed(const std::vector<std::byte>& held,
                                               const SpillFile::Place& spilled) const;
 
-  /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
-  /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
-  /// blocks for longer than this would else read one block in each frame. Where everything looked at was
-  /// looked at under the limit before, most of it need not be drawn again: then reading may go on until all
-  /// the looking takes as long as `frame`. Where it is new it gets what drawing will likely leave of `frame`,
-  /// unless that is 0.
+  /// Sets the time budget of Read::if_time until the next call; nullopt: no limit. At least one block is
+  /// read; a read expected to exceed the rest is not begun. Only reading counts: where drawing alone takes
+  /// longer than `time`, each frame would otherwise read one block. Where all ranges were shown last frame
+  /// too, most need not be drawn again: then reads may go on until all queries together take `frame`.
+  /// Else the budget is at most what drawing will likely leave of `frame`, unless `frame` is
+  /// 0.
   void limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame);
-  /// What is looked at, as far as it matters to whether it is drawn again.
+  /// A time range that is shown, and the revision that decides whether it is drawn again.
   struct ShownRange {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t revision = 0;
     friend bool operator==(const ShownRange&, const ShownRange&) = default;
   };
-  /// It is looked at while this lives.
+  /// Marks `range` as shown and measures the time of its queries, for as long as it lives.
   class BudgetedRead {
    public:
     BudgetedRead(BlockAccess& access, const ShownRange& range) : access_(access) {
@@ -100,42 +100,42 @@ class BlockAccess {
    private:
     BlockAccess& access_;
   };
-  /// Whether Read::if_time may find time to read anything; notes that it was wanted where not.
+  /// Whether Read::if_time may find time to read anything; where not, short_of_time() is true from then on.
   [[nodiscard]] bool has_time();
-  /// How often Read::if_time found no time; of who must know whether it did.
+  /// Number of reads that Read::if_time denied; a caller compares it before and after.
   [[nodiscard]] std::uint64_t denied() const noexcept { return denied_; }
-  /// Since the last limit() something was not read for want of time.
+  /// Whether a read was denied since the last limit().
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_ || packed_left_; }
 
   enum class Read : std::uint8_t { always, if_time, never };
-  /// How much of a page is kept: of hundreds of blocks in view all of it would not fit the cache.
+  /// How much of a page is kept: full pages of hundreds of blocks in view would not fit the cache.
   enum class Detail : std::uint8_t { medium, full };
   static constexpr std::size_t kDetails = 2;
-  /// Buckets of a medium page are 2^kMediumFiner times as narrow as those of a block; kMediumBuckets: most of
+  /// Buckets of a medium page are 2^kMediumFiner times as narrow as a block's; kMediumBuckets: the most of
   /// a row.
   static constexpr unsigned kMediumFiner = 3;
   static constexpr std::size_t kMediumBuckets = kBlockBuckets << kMediumFiner;
-  /// Null when it is damaged, which is then noted in the block and in problems(), when its events were not
-  /// kept, or when there is no time to read it. `index`: of the block in its rank.
+  /// Null when the block is damaged (then noted in the block and in problems()), when its events were not
+  /// kept, or when there is no time to read it. `index`: position of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
   /// A page, null likewise; valid until page_version() changes.
   [[nodiscard]] const BlockCache::Held* read_page(Block& block, std::uint32_t index, Detail detail,
                                                   Read read);
-  /// The same where it was read before; else null.
+  /// The page where it is in the cache; else null.
   [[nodiscard]] const BlockCache::Held* known_page(const Block& block, std::uint32_t index, Detail detail);
-  /// Decodes a packed block; one that is damaged comes back as such, with its origin alone. Nothing: there is
-  /// no time.
+  /// Decodes a packed block; a damaged one is returned with its origin alone. nullopt: there is no
+  /// time.
   [[nodiscard]] std::optional<Block> unpack(PackedBlock& packed, Read read);
   struct TileRead {
-    const BlockCache::Held* held = nullptr;  ///< a DensityPyramid; null: not there, or no time
-    bool stored = false;                     ///< it is there
+    const BlockCache::Held* held = nullptr;  ///< a DensityPyramid; null: it does not exist, or no time
+    bool stored = false;                     ///< it exists
   };
-  /// Row `row` of the rank's tile number `tile`, whose last block is `last`; what there is time for. One that
-  /// is damaged is not there: its blocks have the same.
+  /// Row `row` of the rank's tile number `tile`, whose last block is `last`; read within the time budget. A
+  /// damaged tile counts as missing: its blocks have the same data.
   [[nodiscard]] TileRead read_tile(const Block& last, std::uint32_t tile, std::uint32_t row);
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
-  /// Blocks that turned out not to be readable.
+  /// Blocks that could not be read.
   struct Damage {
     std::uint32_t rank = 0;
     std::int64_t begin_ns = 0, end_ns = 0;
@@ -145,27 +145,27 @@ class BlockAccess {
   [[nodiscard]] const std::vector<Damage>& damage() const noexcept { return damage_; }
 
  private:
-  /// What was read lately took about this long; of pages and of spans, which differ much.
+  /// Expected duration of a read, from recent ones; kept apart for pages and spans, which differ much.
   struct Pace {
     std::chrono::nanoseconds each{0};
     void took(std::chrono::nanoseconds time) noexcept { each += (time - each) / 4; }
   };
-  /// Measures a read where there is a limit.
+  /// Measures the duration of a read where there is a limit.
   class Measured;
   [[nodiscard]] bool may_read(const Pace& pace);
-  /// As may_read(), within the time for reading alone: what looks at nothing new has no more of it.
+  /// As may_read(), within the budget for reading alone, which is not extended where all ranges were shown.
   [[nodiscard]] bool may_unpack();
   [[nodiscard]] std::chrono::nanoseconds time_left() const;
   void begin_read(const ShownRange& range);
-  /// The looking since the last limit() is over.
+  /// Updates drawing_ from the queries since the last limit().
   void note_drawing();
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
   [[nodiscard]] std::vector<ParamState> statuses(const Block& block);
   void damaged(Block& block, const std::string& why);
-  /// A row of it is not there any more: as damaged(), unless its recorder has let it go.
+  /// The block's row is missing: as damaged(), unless the recorder has deleted it.
   void missing(Block& block, const std::string& why);
 
-  /// States get room for some questions about every rank. Who moves through time asks for ever others, and
+  /// States get room for some queries over all ranks. Moving through time needs new states all the time, and
   /// memory that was used before is much cheaper than new memory.
   void share_cache();
 
@@ -173,13 +173,13 @@ class BlockAccess {
   BlockCache cache_, states_cache_;
   std::unique_ptr<BlockRows> rows_;
   SpillFile spill_;
-  std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
-  std::chrono::nanoseconds frame_{0};             ///< of the limit
-  std::chrono::nanoseconds granted_{0};           ///< of the limit; less what is left_: spent on reading
-  std::chrono::nanoseconds looked_{0};            ///< since it was set, reading included
-  std::chrono::nanoseconds drawing_{0};           ///< of something new, without reading, as of late
+  std::optional<std::chrono::nanoseconds> left_;  ///< left of the budget
+  std::chrono::nanoseconds frame_{0};             ///< argument of limit()
+  std::chrono::nanoseconds granted_{0};           ///< budget set by limit(); minus left_: time spent
+  std::chrono::nanoseconds looked_{0};            ///< time of all queries since limit(), reading included
+  std::chrono::nanoseconds drawing_{0};           ///< recent time of queries of a new range, without reading
   std::chrono::steady_clock::time_point looking_since_;
-  std::vector<ShownRange> ranges_, ranges_before_;  ///< under this limit and the one before
+  std::vector<ShownRange> ranges_, ranges_before_;  ///< shown under this limit and under the one before
   bool all_seen_before_ = true;
   std::uint64_t denied_ = 0;
   bool read_since_limit_ = false, short_of_time_ = false, packed_left_ = false;

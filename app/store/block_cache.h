@@ -1,4 +1,4 @@
-// What was read from blocks lately, within a bound on memory: what was not looked at for longest goes first.
+// Cache of data read from blocks, with a bound on memory; evicts entries not used lately.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +14,27 @@ class BlockCache {
   struct Key {
     std::uint32_t rank = 0;
     std::uint32_t block = 0;
-    std::uint8_t part = 0;  ///< of what the block holds
+    std::uint8_t part = 0;  ///< which data of the block
     friend bool operator==(const Key&, const Key&) = default;
   };
   static constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
 
   struct Held {
     std::shared_ptr<const void> value;
-    /// Looked at since room was last made: spared once. A frame looks at thousands of values, over and over;
-    /// putting them in order each time would cost more than drawing them.
+    /// Read since the last eviction: spared once. A frame reads thousands of values over and over; moving
+    /// each to the front of the list on every read would cost more than drawing it.
     mutable bool used = false;
   };
   /// Null when it is not there; else valid until version() changes, and marked as used.
   [[nodiscard]] const Held* find(const Key& key);
-  /// The same for what is put.
+  /// Adds or replaces a value; the pointer is valid as find()'s.
   const Held* put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);
-  /// Grows when anything leaves, and with invalidate(): as long as it does not, what was found is still here.
+  /// Grows when an entry is removed and with invalidate(): while it is unchanged, found pointers are valid.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
-  void invalidate() noexcept { ++version_; }  ///< what was found must be asked for again
-  /// Held now. At most the limit and the one that was put last.
+  void invalidate() noexcept { ++version_; }  ///< pointers found before must be looked up again
+  /// Bytes held. At most the limit, plus the newest entry.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:
@@ -51,7 +51,7 @@ class BlockCache {
   };
   void make_room();
 
-  std::list<Entry> entries_;  ///< last put, or spared, first
+  std::list<Entry> entries_;  ///< newest or last spared first
   std::unordered_map<Key, std::list<Entry>::iterator, Hash> index_;
   std::uint64_t version_ = 1;
   std::size_t bytes_ = 0, limit_ = kDefaultBytes;

@@ -1,5 +1,5 @@
-// What the header of an encoded chunk and its row in a recording both say. A checksum of bytes alone would
-// not notice that they lie in the row of another chunk.
+// The fields that an encoded chunk's header and its row in a recording have in common. A checksum of the
+// bytes alone would not detect that they are in the row of another chunk.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct ChunkIdentity {
   friend bool operator==(const ChunkIdentity&, const ChunkIdentity&) = default;
 };
 
-/// From its header. Throws as Chunk::verify() does of what it reads.
+/// Read from the chunk's header. Throws like Chunk::verify().
 [[nodiscard]] ChunkIdentity identity_of(const std::byte* data, std::size_t bytes);
 
 /// The columns of table chunks that row_identity() reads, with a comma before the first.
@@ -26,7 +26,7 @@ inline constexpr const char* kIdentityColumns =
     "clock_residual_ns";
 [[nodiscard]] ChunkIdentity row_identity(const Statement& row, int first_column);
 
-/// Throws std::runtime_error, naming the chunk whose bytes they are, where that is another one.
+/// Throws std::runtime_error naming the chunk of the bytes where rank or sequence differ.
 void must_be(const ChunkIdentity& of_row, const ChunkIdentity& of_bytes);
 
 }  // namespace shardscope::store

@@ -1,4 +1,4 @@
-// A little room on the disk, kept for what has to be written when there is no other left.
+// Reserved disk space for writes that must succeed when the disk is full.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 
 namespace shardscope::store {
 
-/// A file without a name in the folder of `path`: it takes its room for as long as it is held, and leaves
-/// nothing behind however this process ends.
+/// An unnamed file in the folder of `path`: it occupies disk space while it is open, and is removed
+/// however this process ends.
 class DiskReserve {
  public:
   /// Some tens of pages of a recording, and the next part of its log's index.
   static constexpr std::int64_t kBytes = std::int64_t{128} << 10;
 
   DiskReserve() = default;
-  /// Where there is no room for it, none is held.
+  /// Reserves nothing where the disk has no room.
   explicit DiskReserve(const std::string& path);
   ~DiskReserve() { release(); }
   DiskReserve(DiskReserve&& other) noexcept;
