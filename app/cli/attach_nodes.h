@@ -1,4 +1,4 @@
-// `attach` of a run over several nodes: what its ranks connect to, and which options go together.
+// `attach` of a run over several nodes: the endpoint that its ranks connect to, and checks of its options.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace shardscope::cli {
 
 struct NodeOptions {
   std::string
-      folder;  ///< where the settings' folder is made, of a file system that all nodes have; empty: temporary
-  std::string advertise;  ///< this node's name or address as the others know it; empty: as it calls itself
+      folder;  ///< where the settings' folder is made, on a file system that all nodes have; empty: temporary
+  std::string advertise;  ///< this node's name or address for other nodes; empty: its host name
 };
 
-/// Where ranks of other nodes find what is bound at `bound`: "tcp://0.0.0.0:5711" is tcp://HOST:5711, with
-/// `advertise` or else this machine's name. An endpoint that names an address stays, unless `advertise`
-/// replaces it; so does ipc.
+/// The endpoint by which ranks of other nodes reach `bound`: "tcp://0.0.0.0:5711" becomes tcp://HOST:5711,
+/// with `advertise` or else this machine's name. An endpoint with an address is unchanged, unless `advertise`
+/// replaces it; so is ipc.
 [[nodiscard]] std::string endpoint_for_nodes(const std::string& bound, const std::string& advertise);
 /// Throws UserError (exit code 2) for options that contradict one another.
 void check_nodes(const NodeOptions& nodes, const collector::CollectorOptions& collector,

@@ -1,4 +1,4 @@
-// The whole command line: what main() parses, and what manual pages and completions are made of.
+// The whole command line: parsed by main(), and the source of manual pages and completions.
 #pragma once
 
 #include "app/cli/verb.h"
@@ -9,7 +9,7 @@ class App;
 
 namespace shardscope::cli {
 
-/// Adds every verb to `app`. The one that is parsed sets `action`.
+/// Adds every verb to `app`. The parsed verb sets `action`.
 void add_verbs(CLI::App& app, Action& action);
 
 }  // namespace shardscope::cli

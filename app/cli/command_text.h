@@ -1,5 +1,5 @@
-// What the command line says of itself: read from the CLI11 definitions, for everything that is made of them
-// (manual_pages.h, completions.h).
+// Names and help texts of verbs and options, read from the CLI11 definitions; input of manual_pages.h and
+// completions.h.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ class App;
 namespace shardscope::cli {
 
 struct OptionText {
-  std::vector<std::string> names;    ///< with dashes; of an argument without dashes its name
-  std::string value;                 ///< what is given with it, in the words of --help; empty: a flag
-  std::vector<std::string> choices;  ///< all values there are, where they are few
+  std::vector<std::string> names;    ///< with dashes; for a positional argument its name
+  std::string value;                 ///< its value's type, as in --help; empty: a flag
+  std::vector<std::string> choices;  ///< all possible values, where they are few
   std::string description, default_value;
   bool required = false, repeatable = false;
 };
@@ -23,10 +23,10 @@ struct CommandText {
   std::vector<std::string> words;  ///< shardscope, run
   std::string description;
   std::vector<OptionText> options;
-  std::vector<OptionText> arguments;  ///< by place
+  std::vector<OptionText> arguments;  ///< in order of position
   std::vector<CommandText> verbs;     ///< in the order of --help, without hidden ones
 
-  /// The words with `between` them.
+  /// The words, joined by `between`.
   [[nodiscard]] std::string name(const char* between = " ") const;
 };
 

@@ -1,4 +1,4 @@
-// How --help writes options: in words, where CLI11 writes down what its validators are called.
+// Formats options in --help in words, where CLI11 prints the names of its validators.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,7 +6,7 @@
 
 namespace shardscope::cli {
 
-/// "N from 0 to 1000" of "UINT:UINT in [0 - 1000]", "a|b" of "TEXT:{a,b}", "ENDPOINT" of "TEXT:ENDPOINT".
+/// "N from 0 to 1000" for "UINT:UINT in [0 - 1000]", "a|b" for "TEXT:{a,b}", "ENDPOINT" for "TEXT:ENDPOINT".
 [[nodiscard]] std::string value_words(const std::string& type);
 
 class HelpFormat : public CLI::Formatter {

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in one line: which word, and what was perhaps meant.
+// Describes a command line error in one line: the wrong word, and a suggestion.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ class ParseError;
 
 namespace shardscope::cli {
 
-/// `app`: as its parse() left it when it threw `error`; argc, argv: what it parsed.
+/// `app`: after its parse() threw `error`; argc, argv: its arguments.
 [[nodiscard]] std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error, int argc,
                                            char** argv);
 

@@ -1,4 +1,4 @@
-// One line on a terminal that says where the run is; nothing in a pipe.
+// One line on a terminal that shows the run's progress; nothing in a pipe.
 #pragma once
 
 #include <chrono>
