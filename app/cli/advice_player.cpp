@@ -20,9 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A model that misses the recorded step by more knows too little of what bounds it.
+/// A model that misses the recorded step by more is missing what bounds it.
 constexpr double kMostModelErrorPct = 25;
-/// Events of a step, over all ranks: a play has four, the fit up to twelve plays, a second a million events.
+/// Events per step, over all ranks: a play has four steps, the fit up to 12 plays; 1 million events a second.
 constexpr std::uint64_t kMostStepEvents = 500'000;
 
 class AdvicePlayer {

@@ -13,10 +13,10 @@ namespace shardscope::cli {
 inline constexpr std::size_t kAdvicePlays = 40;
 inline constexpr double kAdviceSeconds = 30;
 
-/// Of the recording at `path`, which `store` was read from. The cost model is fitted at the first play. A run
-/// that cannot be played (of another framework, of too little detail, too large for the time) is refused with
-/// the reason; so is one whose recorded step the model misses by much. Throws UserError where the user
-/// interrupts it.
+/// Player for the recording at `path`, from which `store` was read. The cost model is fitted at the first
+/// play. Runs that cannot be played (another framework, too little detail, too large for the time) are
+/// refused with the reason; so are runs whose recorded step the model misses by much. Throws UserError when
+/// the user interrupts it.
 [[nodiscard]] analysis::Player player_of(const std::string& path, const store::Store& store,
                                          std::size_t plays = kAdvicePlays);
 

@@ -53,7 +53,7 @@ void write_report(const RunSource& run, const std::string& name, const std::stri
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,
                                            const std::string& size) {
   std::vector<std::string> written;
-  // Not "compare", which is empty with one recording.
+  // Without "compare", which is empty with one recording.
   for (const char* panel :
        {"workspace", "overview", "timeline", "partition", "memory", "communication", "stepper", "findings"}) {
     if (interrupted()) break;

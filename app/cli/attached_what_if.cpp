@@ -35,7 +35,7 @@ std::vector<analysis::Change> changes_of(const std::vector<std::string>& sets) {
   return changes;
 }
 
-/// A figure of both: the recorded settings and the changed ones, both played.
+/// A figure of both plays: with the recorded and with the changed settings.
 struct Row {
   const char* metric;
   const char* unit;
@@ -85,7 +85,7 @@ nlohmann::json link_json(const analysis::LinkPace& link) {
 
 std::string link_text(const analysis::LinkPace& link) {
   if (link.gb_per_s <= 0) return "-";
-  // Faster than any host's memory: what was seen does not depend on the size.
+  // Faster than any host's memory: the measured times do not depend on the size.
   constexpr double kFastest = 10'000;
   if (link.gb_per_s > kFastest)
     return fmt::format("{:.3g} us each, whatever the size (±{:.0f} %)", link.latency_us, link.error_pct);
@@ -110,7 +110,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
   const std::vector<analysis::Change> changes = changes_of(question.sets);
   if (!analysis::names_zero_settings(tables.config_json))
     throw UserError(fmt::format("{}: the recording names no zero_optimization settings", question.recording));
-  // What cannot be asked of any such run is said first, whether this one can be replayed or not.
+  // First report settings that cannot be changed in any such run, whether this one can be replayed or not.
   try {
     static_cast<void>(analysis::attached::changed_settings(tables, analysis::zero_of(tables), changes));
   } catch (const std::invalid_argument& error) {

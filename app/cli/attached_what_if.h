@@ -1,4 +1,4 @@
-// `what-if` of an attached run: its recorded steps played again with other settings of DeepSpeed.
+// `what-if` of an attached run: replays its recorded steps with other settings of DeepSpeed.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace shardscope::cli {
 struct AttachedQuestion {
   std::string recording;
   std::vector<std::string> sets;             ///< KEY=VALUE
-  std::vector<const char*> other_options{};  ///< given, and of no use for such a run
+  std::vector<const char*> other_options{};  ///< given, but without effect for such a run
   bool json = false;
 };
 
-/// Prints the answer and returns the exit code. Throws UserError: what cannot be asked of this run, and why.
+/// Prints the answer and returns the exit code. Throws UserError where this run cannot answer it, and why.
 int attached_what_if(const store::Store& store, const AttachedQuestion& question);
 
 }  // namespace shardscope::cli

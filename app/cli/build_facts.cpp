@@ -16,7 +16,7 @@ namespace shardscope::cli {
 std::string version_text() {
   int zmq_major = 0, zmq_minor = 0, zmq_patch = 0;
   zmq_version(&zmq_major, &zmq_minor, &zmq_patch);
-  // Shared libraries say themselves which one is loaded; of headers it is the one that was compiled.
+  // Shared libraries return the loaded version; header-only ones have the compiled version.
   return fmt::format(
       "{}\n"
       "libraries  ZeroMQ {}.{}.{}, SQLite {}, zstd {}, FlatBuffers {}.{}.{}, fmt {}.{}.{}, CLI11 {}, "

@@ -17,7 +17,7 @@ namespace shardscope::cli {
 using config::kAboveZero;
 using config::kFault;
 
-// What options that several verbs have say of themselves.
+// Help texts of options that several verbs have.
 inline constexpr const char* kInsecureText =
     "Without keys: anyone who reaches the endpoint can read and control the run (docs/security.md)";
 inline constexpr const char* kKeyText =
@@ -25,7 +25,7 @@ inline constexpr const char* kKeyText =
     "without)";
 inline constexpr const char* kKeyIfAskedText = "Key file for an endpoint that asks for one";
 
-/// CLI::Range takes NaN for a number in it, where check_option_values() does not come before.
+/// CLI::Range accepts NaN, where check_option_values() has not run before.
 inline const CLI::Validator kUpToOne(
     [](std::string& text) {
       double value = 0;
@@ -35,7 +35,7 @@ inline const CLI::Validator kUpToOne(
     },
     "0 TO 1");
 
-/// Endpoint of a collector; port 0 lets it choose.
+/// Endpoint of a collector; with port 0 it chooses one.
 inline const CLI::Validator kEndpoint(
     [](std::string& text) {
       std::string other = text;
@@ -49,7 +49,7 @@ inline const CLI::Validator kEndpoint(
     },
     "ENDPOINT");
 
-/// The same, or a file that is there.
+/// The same, or an existing file.
 inline const CLI::Validator kEndpointOrFile(
     [](std::string& text) {
       if (text.find("://") == std::string::npos && text.ends_with(".zscope")) return CLI::ExistingFile(text);
@@ -57,14 +57,14 @@ inline const CLI::Validator kEndpointOrFile(
     },
     "ENDPOINT or FILE");
 
-/// Names of the levels of detail, lowest first: what `--detail` takes.
+/// Names of the levels of detail, lowest first: values of `--detail`.
 [[nodiscard]] inline std::vector<std::string> detail_names() {
   std::vector<std::string> names;
   for (int level = 0; level < instrumentation::kValueCount<instrumentation::Detail>; ++level)
     names.emplace_back(instrumentation::name_of(static_cast<instrumentation::Detail>(level)));
   return names;
 }
-/// `name`: one of these.
+/// `name`: one of detail_names().
 [[nodiscard]] inline instrumentation::Detail detail_of(const std::string& name) {
   const std::vector<std::string> names = detail_names();
   return static_cast<instrumentation::Detail>(std::ranges::find(names, name) - names.begin());

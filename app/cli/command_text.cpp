@@ -8,7 +8,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// "a" and "b" of a type "TEXT:{a,b}", as CLI::IsMember writes it.
+/// "a" and "b" from a type "TEXT:{a,b}", as written by CLI::IsMember.
 std::vector<std::string> choices_in(const std::string& type) {
   const std::size_t open = type.find('{'), close = type.find('}');
   std::vector<std::string> out;

@@ -14,7 +14,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// Of shares in percentage points, else relative to A; a dash where either is missing or A is 0.
+/// Shares in percentage points, others relative to A; a dash where either is missing or A is 0.
 std::string change_of(const analysis::Difference& d) {
   if (!d.a || !d.b) return "—";
   if (d.unit == "%") return fmt::format("{:+.1f} pts", *d.b - *d.a);
@@ -105,7 +105,7 @@ std::string compared_rows_text(const analysis::ComparedRows& rows) {
   }
   if (rows.rows.size() > kShown) text += fmt::format("{} more: --json has all.\n", rows.rows.size() - kShown);
   if (rows.confidence > 0 && rows.confidence < 1 && !rows.rows.empty()) {
-    // Two digits of what is missing of 100 %: of thousands of rows it is little, and never none.
+    // Two digits of the difference to 100 %: with thousands of rows it is small, but never 0.
     const double missing = 100 * (1 - rows.confidence);
     const int decimals = std::max(0, 1 - static_cast<int>(std::floor(std::log10(missing))));
     text += fmt::format("Each interval is of {:.{}f} %, so that with 95 % all of them hold.\n", 100 - missing,

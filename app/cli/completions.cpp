@@ -15,7 +15,7 @@ void for_each_command(const CommandText& command, const Visit& visit) {
   for (const CommandText& verb : command.verbs) for_each_command(verb, visit);
 }
 
-/// As the scripts name it: "" for the program, "estimate zero2".
+/// Name used in the scripts: "" for the program, "estimate zero2".
 std::string path_of(const CommandText& command) {
   return fmt::format("{}", fmt::join(command.words.begin() + 1, command.words.end(), " "));
 }
@@ -32,10 +32,10 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-/// Within '...' of a shell.
+/// Quoted by '...' for a shell.
 std::string in_quotes(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
 
-/// Of a specification of _arguments, within '...': brackets and colons are its own.
+/// For a specification of _arguments, within '...': brackets and colons are escaped.
 std::string in_zsh(std::string text) {
   for (const char* own : {"\\", "[", "]", ":"}) text = replaced(text, own, std::string("\\") + own);
   return replaced(text, "'", R"('\'')");
@@ -75,7 +75,7 @@ std::string zsh_function(const CommandText& command) {
   return out + "\n      esac ;;\n  esac\n}\n\n";
 }
 
-/// Lines of fish for one command: only where its words were typed and none of its verbs.
+/// Lines of fish for one command: only where its words were typed, and none of its verbs.
 std::string fish_lines(const CommandText& command) {
   std::string condition;
   for (std::size_t i = 1; i < command.words.size(); ++i)
@@ -158,7 +158,7 @@ std::string zsh_completion(const CommandText& program) {
   const std::string& name = program.words.front();
   std::string out = fmt::format("#compdef {0}\n# zsh completion of {0}, made from its own help.\n\n", name);
   for_each_command(program, [&](const CommandText& command) { out += zsh_function(command); });
-  // Autoloaded, the file is the function's body and is called with the first completion; sourced, it is
+  // Autoloaded, the file is the function's body and runs with the first completion; sourced, it is
   // registered.
   return out +
          fmt::format("if [[ $funcstack[1] == _{0} ]]; then\n  _{0} \"$@\"\nelse\n  compdef _{0} {0}\nfi\n",

@@ -1,4 +1,4 @@
-// Completion of the command line by shells: scripts that know every verb, option and choice.
+// Completion scripts for shells, with every verb, option and choice.
 #pragma once
 
 #include <string>

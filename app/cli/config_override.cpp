@@ -19,7 +19,7 @@ nlohmann::json parsed(const std::string& text, const std::string& name) {
   return config;
 }
 
-/// VALUE of KEY=VALUE: JSON, else a string.
+/// VALUE of KEY=VALUE: JSON, or else a string.
 nlohmann::json value_of(const std::string& assignment, const std::string& given) {
   try {
     return nlohmann::json::parse(given);

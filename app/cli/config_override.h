@@ -1,4 +1,4 @@
-// `--set zero_optimization.overlap_comm=false`: keys over a DeepSpeed file.
+// `--set zero_optimization.overlap_comm=false`: overrides keys of a DeepSpeed configuration.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace shardscope::cli {
 
-/// Text of the configuration with each KEY=VALUE applied (VALUE is JSON; what is not JSON is a string).
+/// Text of the configuration with each KEY=VALUE applied (VALUE is JSON, or else a string).
 /// Throws UserError for an unreadable file or a malformed assignment, config::ConfigError for broken JSON
 /// (line, column).
 [[nodiscard]] std::string config_with(const std::string& path, const std::vector<std::string>& assignments);
 
-/// The same for a configuration that is in no file, called `name` in messages.
+/// The same for a configuration that is not in a file; messages call it `name`.
 [[nodiscard]] std::string config_text_with(const std::string& text, const std::string& name,
                                            const std::vector<std::string>& assignments);
 
-/// A file with `text` in a folder of its own in the temporary one, for as long as the object lives. Its path
-/// is nothing to the user: programs are given name(), `of` and what was changed, to call it in messages.
+/// A file with `text` in a new temporary folder, removed with the object. Users do not know
+/// its path: programs are given name(), which is `of` and the changes, for their messages.
 /// Throws UserError when it cannot be created.
 class TemporaryConfig {
  public:

@@ -13,7 +13,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// The recorded settings without what belongs to the recording itself.
+/// The recorded settings without those about the recording itself.
 nlohmann::json trial_settings(const std::string& recorded_config) {
   nlohmann::json settings = nlohmann::json::parse(recorded_config);
   if (settings.contains("shardscope")) settings["shardscope"].erase("key");
@@ -33,7 +33,7 @@ struct Trial {
   std::uint32_t ranks = 1, ranks_per_node = 1;
   std::int64_t steps = 1;
 
-  /// The rates that `settings` had here.
+  /// The rates of `settings` on this machine.
   [[nodiscard]] analysis::Rates run(const nlohmann::json& settings, const std::string& device) const {
     const ScratchFolder folder;
     const TemporaryConfig config(settings.dump(2), label, {});
@@ -82,7 +82,7 @@ RateChange try_data_type(const instrumentation::RunTables& tables, const std::st
               std::max(1U, std::min(tables.local_world, tables.world)),
               steps};
   const nlohmann::json changed = with_types_of(settings, nlohmann::json::parse(changed_config));
-  // In turns, and of each the faster: what else the machine does only slows down.
+  // In turns, keeping the faster of each: other load on the machine only slows down.
   analysis::Rates before, after;
   before.matrix_tflops = after.matrix_tflops = 0;
   for (int round = 0; round < 2; ++round) {

@@ -9,17 +9,17 @@
 
 namespace shardscope::cli {
 
-/// Factors on the rates that were fitted to a recording.
+/// Factors on the rates fitted to a recording.
 struct RateChange {
   double matrix = 1;       ///< of matrix products
-  double memory = 1;       ///< of the device's memory, as the optimizer reaches it
-  double host_memory = 1;  ///< of the host's, where the optimizer is offloaded
+  double memory = 1;       ///< of the device's memory, as used by the optimizer
+  double host_memory = 1;  ///< of host memory, where the optimizer is offloaded
 };
 
-/// Trains `steps` steps with the recorded settings, then with the changed run's data types in them, on as
-/// many ranks as were recorded, and fits the cost model to both: how the rates differ. The configurations are
-/// JSON texts. Throws UserError where the run was simulated, was made on another machine or on a GPU, or
-/// where training fails or is interrupted.
+/// Trains `steps` steps with the recorded settings, then with the changed run's data types, on as
+/// many ranks as recorded, and fits the cost model to both. Returns the factors between their rates. Both
+/// configurations are JSON. Throws UserError where the run was simulated, was made on another machine or on a
+/// GPU, or where training fails or is interrupted.
 [[nodiscard]] RateChange try_data_type(const instrumentation::RunTables& tables, const std::string& model,
                                        const std::string& recorded_config, const std::string& changed_config,
                                        std::int64_t steps);

@@ -33,10 +33,10 @@ std::string log_of(const DetachOptions& options, const std::string& recording) {
 struct Log {
   std::string path;
   int fd = -1;
-  off_t begin = 0;  ///< what stood there before
+  off_t begin = 0;  ///< size before this run's output
 };
 
-/// Appended to: it may hold what an earlier run said.
+/// Appends: the file may have output of an earlier run.
 Log open_log(const std::string& path) {
   Log log{path, open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666), 0};
   if (log.fd < 0) {
@@ -61,7 +61,7 @@ void show_rest(const Log& log) {
   }
 }
 
-/// Everything that `fd` gives until the other end is closed.
+/// Reads `fd` until the other end is closed.
 std::string read_all(int fd) {
   std::string text;
   std::array<char, 512> buffer{};

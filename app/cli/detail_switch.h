@@ -14,11 +14,11 @@
 namespace shardscope::cli {
 
 struct DetailOptions {
-  std::string raise, otherwise = "steps";  ///< names of levels; `raise` empty: nothing is raised
+  std::string raise, otherwise = "steps";  ///< names of levels; `raise` empty: never raised
   std::uint32_t raise_steps = 20;
 };
 
-/// The options write to `options`, which outlives `verb`. Returns the first one, which the others need.
+/// The options write to `options`, which must outlive `verb`. Returns --raise-detail, which the others need.
 inline CLI::Option* add_detail_switch(CLI::App& verb, DetailOptions& options) {
   CLI::Option* raise =
       verb.add_option("--raise-detail", options.raise, "At a trigger the ranks emit this much ...")
@@ -36,13 +36,13 @@ inline CLI::Option* add_detail_switch(CLI::App& verb, DetailOptions& options) {
 
 class DetailSwitch {
  public:
-  /// `request`: has the ranks emit so much, by the name of the level.
+  /// `request`: sets the ranks' level of detail by name.
   using Request = std::function<void(const std::string& name)>;
   DetailSwitch(DetailOptions options, Request request)
       : options_(std::move(options)), request_(std::move(request)) {}
 
   [[nodiscard]] bool used() const noexcept { return !options_.raise.empty(); }
-  /// `step`: the last completed one; kNoId: none is.
+  /// `step`: the last completed one; kNoId: none.
   void follow(std::uint32_t step, bool triggered) {
     if (!used() || step == instrumentation::kNoId) return;
     if (!set_) set(options_.otherwise);
@@ -63,7 +63,7 @@ class DetailSwitch {
   DetailOptions options_;
   Request request_;
   bool set_ = false;
-  std::uint64_t until_ = 0;  ///< step; 0: not raised
+  std::uint64_t until_ = 0;  ///< step at which the detail is lowered; 0: not raised
 };
 
 }  // namespace shardscope::cli

@@ -15,7 +15,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// A whole number, in digits or like 2851e6, as the documents write it.
+/// A whole number, in digits or like 2851e6, as in the documents.
 std::int64_t parse_count(const char* option, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,7 +39,7 @@ std::int64_t params_of_weights(const ModelSource& source) {
   return static_cast<std::int64_t>(bytes) / source.weight_bytes;
 }
 
-/// Counts of a model that is counted and not trained; nothing where the name or the file is another kind.
+/// Counts of a model that is only counted, not trained; nullopt for other names or files.
 std::optional<plan::ParameterCounts> counts_of(const ModelSource& source, const std::string& text) {
   try {
     const auto shape =

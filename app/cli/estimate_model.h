@@ -12,13 +12,13 @@ namespace shardscope::cli {
 
 struct ModelSource {
   plan::EstimateInput input;
-  std::string params, largest_layer;  ///< as written: 2851598336, 2851e6
+  std::string params, largest_layer;  ///< as given: 2851598336, 2851e6
   std::string formula = "doc", model;
-  std::string weights;  ///< a state_dict's file: its size says how many parameters
+  std::string weights;  ///< file of a state_dict: its size gives the number of parameters
   std::int64_t weight_bytes = 4;
 };
 
-/// The model of --model. Without one, or where it is one that is only counted: nothing, and the counts are in
+/// The model of --model. nullopt without one, or where the model is only counted; then the counts are in
 /// `source.input`. Throws UserError.
 [[nodiscard]] std::optional<plan::ModelPlan> take_model(ModelSource& source);
 

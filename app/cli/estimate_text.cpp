@@ -11,7 +11,7 @@ constexpr double kMiB = 1024.0 * 1024.0;
 constexpr double kGiB = kMiB * 1024.0;
 constexpr double kTiB = kGiB * 1024.0;
 
-/// What a table is printed in: small models would be all zeros in GB.
+/// Unit of a table: small models would be all zeros in GB.
 struct Unit {
   double bytes = kGiB;
   const char* name = "GB";
@@ -30,7 +30,7 @@ const char* device(bool cpu) { return cpu ? "cpu" : "none"; }
 double gib(double bytes) { return bytes / kGiB; }
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-/// The formulas count all nodes; a node pins its share.
+/// The formulas sum all nodes; a node pins its share.
 std::int64_t pinned_per_node(const plan::EstimateInput& input, EstimatedStage stage, bool offload_param,
                              std::int64_t accumulation_steps) {
   switch (stage) {
@@ -106,7 +106,7 @@ namespace {
 
 const char* width(std::int64_t bytes) { return bytes == 2 ? "16-bit" : "fp32"; }
 
-/// With the weights of frozen parameters where they are.
+/// With the weights of frozen parameters, where they are `here`.
 std::string expression(const std::string& text, const plan::StateExpression& frozen, bool here) {
   const std::string weights = here ? frozen.text("F") : "";
   if (weights.empty()) return text;
@@ -115,7 +115,7 @@ std::string expression(const std::string& text, const plan::StateExpression& fro
 std::string device_expression(const plan::StageEstimate& row) {
   return expression(row.device_text, row.frozen, !row.frozen_on_host);
 }
-/// Of a node, as the figure beside it: what one rank has there, "14S/n", times the g ranks of the node.
+/// Per node, as the figure beside it: one rank's part, "14S/n", times the g ranks of the node.
 std::string host_expression(const plan::StageEstimate& row) {
   std::string text = expression(row.host_expression.text(), row.frozen, row.frozen_on_host);
   constexpr std::string_view kOfRank = "/n", kOfNode = " g/n";

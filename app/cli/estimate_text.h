@@ -1,4 +1,4 @@
-// What `estimate` prints: tables for people, JSON for programs.
+// Output of `estimate`: tables for people, JSON for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,11 +14,11 @@ namespace shardscope::cli {
 
 /// DeepSpeed's two estimators.
 enum class EstimatedStage : std::uint8_t { zero2, zero3 };
-/// Rows of ZeRO-2 or ZeRO-3. Those that offload list the pinned part of the host memory, per node.
+/// Rows of ZeRO-2 or ZeRO-3. Rows with offload list the pinned part of host memory, per node.
 [[nodiscard]] nlohmann::json estimate_json(const plan::EstimateInput& input,
                                            const std::vector<plan::EstimateRow>& rows, EstimatedStage stage,
                                            std::int64_t accumulation_steps);
-/// One line per offload that pins: "pinned, a part of per CPU: ...".
+/// One line per offload that pins memory: "pinned, a part of per CPU: ...".
 [[nodiscard]] std::string pinned_text(const plan::EstimateInput& input, EstimatedStage stage,
                                       std::int64_t accumulation_steps);
 

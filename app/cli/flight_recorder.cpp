@@ -20,7 +20,7 @@ bool is_paused(const store::Store& store) {
   return std::ranges::any_of(store.ranks(), [](const store::RankRow& rank) { return rank.gate.holding; });
 }
 
-/// Why a request has nothing to do; empty: it has.
+/// Why requests have no effect; empty: they have.
 std::string off(const collector::CollectorOptions& options) {
   if (options.record_path.empty()) return "nothing is recorded";
   if (!options.retention.limited()) return fmt::format("everything{}", kKeptAlready);
@@ -116,7 +116,7 @@ void FlightRecorder::look() {
     return;
   }
   collector_.read([&](const store::Store& store) { look_at(store, asked, now); });
-  // What a viewer asks to keep is a trigger of its own, a finding among them.
+  // Requests of viewers are triggers too, among them findings.
   detail_.follow(step_, !found_.empty() || !asked_for.empty());
   if (found_.empty() && asked_for.empty()) return;
   const std::string stopped = collector_.status().recording_error;

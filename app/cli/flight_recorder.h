@@ -22,25 +22,25 @@ class FlightRecorder {
                  const RetentionOptions& kept);
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
-  /// Called often; looks once a second. Where everything is kept it only answers requests.
+  /// Call often; it looks once a second. Where everything is kept it only answers requests.
   void look();
 
  private:
   using Clock = std::chrono::steady_clock;
   void look_at(const store::Store& store, bool asked, Clock::time_point now);
-  /// Requests of viewers.
+  /// Answers requests of viewers.
   void answer(std::vector<store::Moment> asked_for, const std::string& stopped);
   void found(const store::Store& store, const analysis::Trigger& trigger);
-  /// Of one that is new; what became of it, in words.
+  /// Keeps a new moment; returns the outcome as text.
   std::string keep(store::Moment moment, const std::string& stopped);
-  /// Not within what another of its kind keeps.
+  /// Whether no earlier moment of its kind keeps its time.
   [[nodiscard]] bool is_new(const store::Moment& moment);
   /// Collector clock.
   [[nodiscard]] std::int64_t now_ns() const;
 
   collector::Collector& collector_;
   instrumentation::HostClock clock_;
-  std::string off_;  ///< why no request makes a moment; empty: it does
+  std::string off_;  ///< why requests are refused; empty: they are not
   std::int64_t around_ns_;
   bool sized_;
   std::vector<std::string> triggers_;

@@ -6,7 +6,7 @@
 
 namespace shardscope::cli {
 
-/// "N from 0 to 1000" of "UINT:UINT in [0 - 1000]", "a|b" of "TEXT:{a,b}", "ENDPOINT" of "TEXT:ENDPOINT".
+/// "N from 0 to 1000" for "UINT:UINT in [0 - 1000]", "a|b" for "TEXT:{a,b}", "ENDPOINT" for "TEXT:ENDPOINT".
 [[nodiscard]] std::string value_words(const std::string& type);
 
 class HelpFormat : public CLI::Formatter {

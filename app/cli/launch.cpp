@@ -36,7 +36,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
                                       const std::string& config_name, const std::string& publish_endpoint,
                                       const std::string& run_id) {
   std::vector<std::string> command;
-  // One rank needs no launcher, so that a machine without MPI's programs will do.
+  // One rank needs no launcher, so that a machine without MPI is enough.
   if (options.ranks > 1 || !program_of("mpirun").empty()) {
     command.emplace_back("mpirun");
     if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
@@ -71,13 +71,13 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--publish", publish_endpoint);
   add("--run-id", run_id);
   if (!options.fault.empty()) add("--fault", options.fault);
-  command.emplace_back("--quiet");  // progress is drawn here, from the events
+  command.emplace_back("--quiet");  // progress is drawn by this process, from the events
   return command;
 }
 
-/// Ranks that are killed leave what Open MPI shares among them (4 MiB each in /dev/shm, for ever): in a
-/// folder of this run it goes with the run, or when the next one begins. Nothing where the user has chosen a
-/// place, or there is none of that kind.
+/// Killed ranks leave Open MPI's shared memory (4 MiB each in /dev/shm, forever): in a
+/// folder of this run it is removed with the run, or by the next run. nullopt where the user has set a
+/// folder, or there is no /dev/shm.
 std::optional<ScratchFolder> folder_for_mpi() {
   constexpr const char* kSharedMemory = "/dev/shm";
   if (std::getenv("OMPI_MCA_btl_vader_backing_directory") != nullptr) return std::nullopt;
@@ -85,8 +85,8 @@ std::optional<ScratchFolder> folder_for_mpi() {
   return std::optional<ScratchFolder>(std::in_place, kSharedMemory);
 }
 
-/// The same for the folder where Open MPI keeps its sockets and what it knows of a run. The path of a socket
-/// has 107 characters at most: a long temporary folder stays as it is.
+/// The same for Open MPI's folder for sockets and state of a run. The path of a socket
+/// has 107 characters at most: with a long temporary folder the default is used.
 std::optional<ScratchFolder> session_for_mpi() {
   constexpr std::size_t kLongest = 32;
   if (std::getenv("OMPI_MCA_orte_tmpdir_base") != nullptr) return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<ScratchFolder> session_for_mpi() {
   return std::optional<ScratchFolder>(std::in_place);
 }
 
-/// What a child needs to be let in, whatever the user's own environment says.
+/// Environment with the key that a child needs to connect, overriding the user's own.
 std::vector<std::pair<std::string, std::string>> key_for(const collector::Collector& collector,
                                                          const char* holder) {
   const std::string keys = collector.keys();
@@ -102,7 +102,7 @@ std::vector<std::pair<std::string, std::string>> key_for(const collector::Collec
   return {{"SHARDSCOPE_KEY", (fs::absolute(keys) / (std::string(holder) + ".key")).string()}};
 }
 
-/// mpirun's own words about a failed rank add nothing to the rank's message.
+/// mpirun's own text about a failed rank adds nothing to the rank's message.
 class RankOutput {
  public:
   void take(const std::string& line, Progress& progress) {
@@ -117,7 +117,7 @@ class RankOutput {
       if (in_failure_) failure_ = line.substr(kPrefix.size());
       return;
     }
-    if (in_failure_ && line.rfind("  ", 0) == 0) {  // a message of several lines
+    if (in_failure_ && line.rfind("  ", 0) == 0) {  // message of several lines
       failure_ += "\n" + line;
       return;
     }
@@ -139,7 +139,7 @@ class RankOutput {
  private:
   std::string failure_, notice_;
   bool in_notice_ = false;
-  bool in_failure_ = false;  ///< the line before belongs to the message that is kept
+  bool in_failure_ = false;  ///< the line before belongs to failure_
 };
 
 void check_files(const LaunchOptions& options) {
@@ -167,7 +167,7 @@ void check_files(const LaunchOptions& options) {
   }
 }
 
-/// mpirun has no limit of its own, and a machine with a thousand ranks for each core no longer
+/// mpirun has no limit of its own, and a machine with a thousand ranks per core no longer
 /// responds.
 void check_counts(const LaunchOptions& options) {
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
@@ -206,7 +206,7 @@ LaunchResult launch(LaunchOptions options) {
   check(options.kept);
   check_files(options);
   const TemporaryConfig config(config_with(options.config, options.set), options.config, options.set);
-  // Unchanged, the ranks read the user's own file, so that their messages name it and its lines.
+  // Without --set the ranks read the user's own file, so that their messages have its name and lines.
   const std::string config_path = options.set.empty() ? options.config : config.path();
   install_interrupt_handler();
   install_request_handler();
@@ -217,7 +217,7 @@ LaunchResult launch(LaunchOptions options) {
   collecting.retention = options.kept.limits;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
-  // The hello of another run cannot be taken for this one's.
+  // So that a hello of another run cannot be taken for this one's.
   std::random_device random;
   collecting.run_id = fmt::format("{:08x}{:08x}", random(), random());
   NewRecording recording(options.record);
@@ -238,7 +238,7 @@ LaunchResult launch(LaunchOptions options) {
   auto environment = key_for(collector, "publish");
   const std::optional<ScratchFolder> shared = folder_for_mpi();
   if (shared) {
-    // By its name in Open MPI 4 and in 5.
+    // By its names in Open MPI 4 and in 5.
     for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"})
       environment.emplace_back(name, shared->path());
   }
@@ -266,7 +266,7 @@ LaunchResult launch(LaunchOptions options) {
     moments.look();
     if (under_way && options.under_way) std::exchange(options.under_way, nullptr)();
     if (interrupted() && !result.interrupted) {
-      // mpirun hands this one to the ranks and leaves them the time they need: they end after their step,
+      // mpirun forwards this signal to the ranks and gives them time: they end after their step,
       // with a checkpoint if they write any. At SIGTERM it would kill them a second later.
       ranks.signal(SIGUSR1);
       result.interrupted = true;
@@ -308,7 +308,7 @@ LaunchResult launch(LaunchOptions options) {
   });
   if (result.failure.empty()) result.failure = status.failure;
   if (result.exit_code == 0) result.exit_code = status.exit_code;
-  // Of ranks that a signal ended before they could see to it themselves there is nothing else to say.
+  // Where a signal ended the ranks before they could end themselves, there is no other message.
   if (result.exit_code != 0 && result.failure.empty() && !result.interrupted) {
     result.failure = output.notice().empty()
                          ? fmt::format("the ranks ended with code {} and no message", result.exit_code)

@@ -13,18 +13,18 @@ namespace shardscope::cli {
 
 [[nodiscard]] bool is_endpoint(const std::string& text);
 
-/// Why a look ended after `wait_s` without what it was for: nothing answers at `endpoint` (and which runs of
-/// this user listen elsewhere), or what answers has sent these events of these ranks and is not through.
+/// Why reading ended after `wait_s` without a result: nothing answers at `endpoint` (and which runs of
+/// this user listen elsewhere), or the collector has sent `events` events of `ranks` ranks and is not done.
 [[nodiscard]] std::string no_answer_text(const std::string& endpoint, collector::Viewer::Link link,
                                          std::uint64_t events, std::size_t ranks, double wait_s);
 
-/// Until nothing has arrived for `quiet_s`, or for `wait_s`. How long it was quiet, in nanoseconds; nothing:
-/// it was not. Throws UserError where no collector answers, or what happened so far is not in the store by
-/// then.
+/// Reads until nothing has arrived for `quiet_s`, or for `wait_s`. Returns how long it was quiet, in
+/// nanoseconds; nullopt: it was not. Throws UserError where no collector answers, or the run so far is not in
+/// the store by then.
 [[nodiscard]] std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint,
                                                             collector::Viewer& viewer, store::Store& store,
                                                             double quiet_s, double wait_s);
-/// Until what has happened so far is in the store, or for `wait_s`; false: then it is not all of it. Throws
+/// Reads until the run so far is in the store, or for `wait_s`; false: then it is incomplete. Throws
 /// UserError where no collector answers.
 [[nodiscard]] bool catch_up(const std::string& endpoint, collector::Viewer& viewer, store::Store& store,
                             double wait_s);

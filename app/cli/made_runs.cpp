@@ -14,11 +14,11 @@
 namespace shardscope::cli {
 namespace {
 
-/// Simulated, or without anything; an unreadable one counts as made by a run.
+/// Whether it is simulated or empty; an unreadable file counts as a real run.
 bool can_be_made_again(const std::string& path) {
   try {
     store::Database file(path, store::Database::Access::read);
-    constexpr std::uint64_t kWork = 10'000'000;  // of a few rows
+    constexpr std::uint64_t kWork = 10'000'000;  // for a few rows
     file.limit_work(kWork);
     if (!store::foreign_object(file).empty()) return false;
     return file.integer("SELECT simulated FROM run") == 1 ||
@@ -62,7 +62,7 @@ void keep_written(const std::string& option, const std::string& path, Written wr
 
 NewRecording::NewRecording(std::string path) : path_(std::move(path)) {
   std::error_code error;
-  // What is no plain file (/dev/null) is nothing that the writer makes.
+  // Only a path that does not exist yet will be a new file (not /dev/null).
   if (std::filesystem::symlink_status(path_, error).type() != std::filesystem::file_type::not_found)
     path_.clear();
 }

@@ -6,23 +6,23 @@
 
 namespace shardscope::cli {
 
-/// Throws UserError where `path`, given by `option`, is a recording of a run that was made: what is simulated
-/// can be simulated again, that cannot. Of other files the writer says what may be replaced.
+/// Throws UserError where `path`, given by `option`, is the recording of a real run: unlike a simulation, it
+/// cannot be repeated. For other files the writer decides what may be replaced.
 void keep_made_run(const std::string& option, const std::string& path);
 
-/// For what a run leaves, hours of training perhaps: throws UserError where anything is at `path`, or the log
+/// For output of a run, perhaps hours of training: throws UserError where anything is at `path`, or the log
 /// of a recording that was cut off. Not called with --overwrite.
 void keep_existing(const std::string& option, const std::string& path);
 
 enum class Written : std::uint8_t { file, folder };
-/// For what can be made again, but perhaps took its place by mistake: throws UserError where `path` is a
-/// file, or the folder that is to be written has anything in it. Of a recording the writer says what it is,
+/// For output that can be made again, but whose path may be given by mistake: throws UserError where `path`
+/// is a file, or a folder to be written that is not empty. For recordings the writer decides,
 /// with --overwrite too. Not called with --overwrite.
 void keep_written(const std::string& option, const std::string& path, Written written);
 
-/// The recording that a run is to be in. Where no rank came it is removed again, so that the same command can
-/// be given once more; what was at `path` before is not its own, and stays. Made before what writes the file,
-/// so that it outlives it.
+/// The path of a run's new recording. Where no rank connected the recording is removed again, so that the
+/// same command can be repeated; an earlier file at `path` is kept. Construct it before the file's writer,
+/// so that it is destroyed after it.
 class NewRecording {
  public:
   explicit NewRecording(std::string path);

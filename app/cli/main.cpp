@@ -1,4 +1,4 @@
-// shardscope: one command, many verbs, in the manner of git. Links no OpenGL, no MPI.
+// shardscope: one command with many verbs, like git. Links no OpenGL, no MPI.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,8 +19,8 @@
 
 namespace {
 
-/// The exit code of what ended with `code`: what was printed must have arrived too, or a full disk would take
-/// it in silence.
+/// The exit code after `code`: fails also where output could not be written, because a full disk would
+/// lose it silently.
 int finished(int code) {
   errno = 0;
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
@@ -35,7 +35,7 @@ int finished(int code) {
 int main(int argc, char** argv) {
   using namespace shardscope::cli;
   CLI::App app{"Shardscope: watch, stop and compare ZeRO training.", "shardscope"};
-  app.formatter(std::make_shared<HelpFormat>());  // before the verbs, which take it over
+  app.formatter(std::make_shared<HelpFormat>());  // before the verbs, which inherit it
   Action action;
   add_verbs(app, action);
   shardscope::config::check_option_values(app);

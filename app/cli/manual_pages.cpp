@@ -10,7 +10,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// Text of a man page: a backslash, a dash that is typed and a dot or quote at a line's start are roff's own.
+/// Escapes text for roff: a backslash, a typed dash, and a dot or quote at a line's start are special.
 std::string roff(std::string_view text) {
   std::string out;
   bool line_begins = true;
@@ -57,7 +57,7 @@ std::string synopsis(const CommandText& command) {
   return out + "\n";
 }
 
-/// A section for each verb of a verb, else the options.
+/// A section for each verb of a verb, or else the options.
 std::string body(const CommandText& command) {
   std::string out;
   if (!command.arguments.empty()) out += ".SH ARGUMENTS\n" + list(command.arguments);

@@ -9,9 +9,9 @@
 
 namespace shardscope::cli {
 
-/// (file name, text): shardscope.1 with the verbs, and a page for each verb (shardscope-run.1). `frame` is
-/// the source of the first (assets/man/shardscope.1.in), with @VERSION@, @VERBS@ and @OPTIONS@ to be
-/// replaced.
+/// Pairs of file name and text: shardscope.1 with the verbs, and a page for each verb (shardscope-run.1).
+/// `frame` is the source of the first (assets/man/shardscope.1.in), with @VERSION@, @VERBS@ and @OPTIONS@
+/// to be replaced.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> manual_pages(const CommandText& program,
                                                                             std::string_view frame,
                                                                             std::string_view version);

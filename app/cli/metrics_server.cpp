@@ -14,7 +14,7 @@ namespace shardscope::cli {
 
 struct MetricsServer::State {
   httplib::Server server;
-  std::mutex mutex;  ///< of `text`
+  std::mutex mutex;  ///< protects `text`
   std::string text = "# EOF\n";
   std::string url;
   std::thread thread;
@@ -45,7 +45,7 @@ MetricsServer::MetricsServer(const std::string& address) : state_(std::make_uniq
     const std::lock_guard lock(state->mutex);
     response.set_content(state->text, "application/openmetrics-text; version=1.0.0; charset=utf-8");
   });
-  const char* const interface = host.c_str();  // cpp-httplib 0.10 takes no std::string
+  const char* const interface = host.c_str();  // cpp-httplib 0.10 accepts no std::string
   if (port == 0) {
     port = server.bind_to_any_port(interface);
   } else if (!server.bind_to_port(interface, port)) {

@@ -1,5 +1,5 @@
 // Serves one text at http://HOST:PORT/metrics, for a Prometheus server. The page is public to whoever reaches
-// the address: it holds figures and names of the run, and nothing can be changed through it.
+// the address: it has figures and names of the run, and cannot be used to change anything.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class MetricsServer {
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
   [[nodiscard]] const std::string& url() const noexcept;
-  /// What is served from now on.
+  /// Replaces the text.
   void set(std::string text);
 
  private:

@@ -16,7 +16,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// The last of the verbs that were named, and the word behind it ("": none).
+/// The last verb on the command line, and the word after it ("": none).
 std::pair<const CLI::App*, std::string> last_named(const CLI::App& app, int argc, char** argv) {
   const CLI::App* where = &app;
   int next = 1;
@@ -52,7 +52,7 @@ std::set<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-/// Of words that nothing takes.
+/// For words that are neither options nor arguments.
 std::string extras_text(const CLI::App& app, const CLI::App& verb) {
   const std::vector<std::string> extra = app.remaining(true);
   const auto option =

@@ -10,7 +10,7 @@ class ParseError;
 
 namespace shardscope::cli {
 
-/// `app`: as its parse() left it when it threw `error`; argc, argv: what it parsed.
+/// `app`: after its parse() threw `error`; argc, argv: its arguments.
 [[nodiscard]] std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error, int argc,
                                            char** argv);
 

@@ -23,11 +23,11 @@ namespace shardscope::cli {
 namespace {
 
 volatile std::sig_atomic_t g_interrupts = 0, g_first = 0;
-/// Taken and cleared at once: a signal between the two would be lost.
+/// Read and cleared atomically: a signal between the two would be lost.
 std::atomic<bool> g_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "only then may a signal handler write it");
 
-/// Points standard streams whose terminal or pipe was closed at /dev/null: writing to them would fail.
+/// Redirects standard streams whose terminal or pipe was closed to /dev/null: writing to them would fail.
 void leave_closed_streams() {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
@@ -54,7 +54,7 @@ void install_interrupt_handler() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   for (const int number : {SIGINT, SIGTERM, SIGQUIT}) sigaction(number, &action, nullptr);
-  // nohup has SIGHUP ignored: it stays so.
+  // Under nohup SIGHUP is ignored, and stays so.
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
@@ -101,7 +101,7 @@ Process::Process(const std::vector<std::string>& argv, Output output,
   if (pid_ < 0) throw UserError("fork: " + std::string(strerror(errno)));
   if (pid_ == 0) {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a killed `shardscope` leaves no ranks behind
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // killing `shardscope` leaves no ranks behind
     ::signal(SIGPIPE, SIG_DFL);
     if (output == Output::capture) {
       dup2(out[1], STDOUT_FILENO);
@@ -184,7 +184,7 @@ int Process::wait() {
 void Process::wait_for(std::chrono::milliseconds most) {
   if (!running()) return;
   const int end = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-  if (end < 0) {  // a kernel before 5.3, or none are left
+  if (end < 0) {  // a kernel before 5.3, or no file descriptor left
     std::this_thread::sleep_for(most);
     return;
   }

@@ -1,5 +1,5 @@
 // Child processes: mpirun with the ranks, the dashboard. Each has a process group of its own, so that a
-// Ctrl-C reaches it once, from us, and nothing is left behind.
+// Ctrl-C reaches it only once, from this process, and no process is left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -24,12 +24,12 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Waits up to `wait` for output and hands on each whole line. False once the output has ended.
+  /// Waits up to `wait` for output and calls `line` with each whole line. False once the output has ended.
   bool read_lines(std::chrono::milliseconds wait, const std::function<void(const std::string&)>& line);
   /// Exit code if it has ended (128 + signal when a signal ended it); never blocks.
   [[nodiscard]] std::optional<int> poll();
   int wait();
-  /// Until it has ended or `most` has passed; a signal to this process ends it early.
+  /// Waits until it has ended or `most` has passed; a signal to this process ends the wait.
   void wait_for(std::chrono::milliseconds most);
   void signal(int number);
   [[nodiscard]] bool running();
@@ -41,19 +41,19 @@ class Process {
   std::optional<int> exit_code_;
 };
 
-/// From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP (a terminal or an ssh connection that was closed) are
-/// asks to end: what is being recorded is finished first. The third ends the program at once. Standard
-/// output and error of a terminal that is gone go nowhere, so that writing to them does not end it either.
+/// From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP (a terminal or an ssh connection was closed) are
+/// requests to end: the recording is finished first. The third ends the program at once. Standard
+/// output and error of a closed terminal are discarded, so that writing to them does not end it either.
 void install_interrupt_handler();
 [[nodiscard]] bool interrupted() noexcept;
-/// Name of the first of these signals that came, and a process's exit code for it, 128 + its number.
+/// Name of the first of these signals received, and its exit code, 128 + its number.
 [[nodiscard]] const char* interrupt_name() noexcept;
 [[nodiscard]] int interrupt_code() noexcept;
 
-/// From here on SIGUSR2 asks for what happens now to be kept, instead of ending the program: of every program
-/// that records, from its start and also where nothing is to be kept, because the signal would end it.
+/// From now on SIGUSR2 requests to keep the current moment, instead of ending the program. Every program
+/// that records installs it at its start, also where nothing can be kept, because the signal would end it.
 void install_request_handler();
-/// Whether it came since the last call.
+/// Whether SIGUSR2 was received since the last call.
 [[nodiscard]] bool take_request() noexcept;
 
 }  // namespace shardscope::cli

@@ -1,4 +1,4 @@
-// Where the programs find each other and their data: in a build, or below the prefix they are installed in.
+// Locates programs and their data: in a build, or below the installation prefix.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@ namespace shardscope::cli {
 /// Program beside this one. Throws UserError naming the missing file.
 [[nodiscard]] std::string sibling_program(const std::string& name);
 
-/// Path of the program that PATH has for this name; a name with a folder: itself. Empty where there is none.
+/// Path of the program that PATH has for this name; a name with a folder is returned unchanged. Empty: none.
 [[nodiscard]] std::string program_of(const std::string& name);
 
-/// The Python interpreter that running `program` starts: itself, or the one of a script's first line
-/// (torchrun, deepspeed, accelerate). Empty where that is not known.
+/// The Python interpreter that runs `program`: itself, or the one in a script's first line
+/// (torchrun, deepspeed, accelerate). Empty: unknown.
 [[nodiscard]] std::string python_of(const std::string& program);
 
-/// Folder with samples/, assets/hardware/ and the text that is trained on without --data: SHARDSCOPE_ROOT if
+/// Folder with samples/, assets/hardware/ and the default training text: SHARDSCOPE_ROOT if
 /// it is set, else share/shardscope of the prefix that this program is in, else the sources it was built
 /// from.
 [[nodiscard]] std::string data_root();

@@ -55,7 +55,7 @@ std::string Progress::line(const store::Store& store, std::int64_t steps, const 
     if (const store::Losses losses = store::losses_of(store); losses.any())
       text += "  " + store::text_of(losses);
   }
-  // Cut by characters, not bytes: continuation bytes take no column.
+  // Truncated by characters, not bytes: continuation bytes take no column.
   std::size_t columns = 0, bytes = 0;
   while (bytes < text.size() && columns < width) {
     ++bytes;

@@ -10,7 +10,7 @@ namespace shardscope::cli {
 
 namespace {
 
-/// The number after `words` in `text` from `at` on, which moves behind it.
+/// The number after `words` in `text` from `at` on; sets `at` to its end.
 std::optional<int> number_after(std::string_view text, std::string_view words, std::size_t& at) {
   const std::size_t found = text.find(words, at);
   if (found == std::string_view::npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// Ranks, steps and times as options name them: "0,4-7", "10-20" and "1.25s".
+// Ranks, steps and times as given in options: "0,4-7", "10-20" and "1.25s".
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace shardscope::cli {
 
 using NumberRange = std::pair<std::uint32_t, std::uint32_t>;  ///< first and last
 
-/// Those of the run that `list` names, each once; none where it is empty. Throws UserError where it names
+/// The ranks of the run in `list`, each once; none where it is empty. Throws UserError where a part has
 /// none.
 [[nodiscard]] std::vector<std::uint32_t> ranks_of(const store::Store& store, std::string_view list);
-/// Nanoseconds of "1.25", "1.25s", "300ms", "20us" or "5ns", from 0 on; `option` is named where it is none of
-/// these. Throws UserError.
+/// Nanoseconds of "1.25", "1.25s", "300ms", "20us" or "5ns", not negative. Throws UserError naming `option`
+/// for other texts.
 [[nodiscard]] std::int64_t time_of(std::string_view option, std::string_view text);
-/// Nothing where `text` is empty. Throws UserError.
+/// nullopt where `text` is empty. Throws UserError.
 [[nodiscard]] std::optional<NumberRange> steps_of(std::string_view text);
 
 }  // namespace shardscope::cli

@@ -20,8 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using instrumentation::Request;
 
-/// How often each rank has said what begins so. The store keeps messages in order of time: a new one may
-/// stand before others, so they are counted, of all ranks at once.
+/// Number of messages with this beginning, by rank. The store sorts messages by time: a new one may
+/// precede others, so they are counted, for all ranks at once.
 std::unordered_map<std::uint32_t, std::size_t> counts_of(const store::Store& store,
                                                          const std::string& begins) {
   std::unordered_map<std::uint32_t, std::size_t> counts;
@@ -59,7 +59,7 @@ std::vector<RankStacks> ask_for_stacks(collector::Viewer& viewer, store::Store& 
   const Clock::time_point end = Clock::now() + patience;
   std::unordered_map<std::uint32_t, std::size_t> now;
   const auto answered = [&](std::uint32_t rank) { return now[rank] > before[rank]; };
-  // Who is over or stopped does not answer.
+  // Ranks that have ended or are stopped do not answer.
   const auto may_answer = [&](std::uint32_t rank) {
     const auto row = std::ranges::find(store.ranks(), rank, &store::RankRow::rank);
     return row != store.ranks().end() && store::rank_end(store, *row).how == store::RankEnd::How::running;
@@ -95,7 +95,7 @@ std::optional<ScriptLine> script_line(std::uint32_t rank, const std::string& sta
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.starts_with("thread ")) {
-      if (in_main) return std::nullopt;  // the next one
+      if (in_main) return std::nullopt;  // the next thread
       in_main = line == "thread MainThread:";
       continue;
     }
@@ -104,7 +104,7 @@ std::optional<ScriptLine> script_line(std::uint32_t rank, const std::string& sta
         colon == std::string_view::npos || colon < at + 4)
       continue;
     const std::string_view file = line.substr(at + 4, colon - at - 4);
-    // A package's file is named from its folder on (_stacks.py), code without a file in angle brackets.
+    // A package's file has a path relative to its folder (_stacks.py), code without a file angle brackets.
     if (!file.starts_with('/') || file.find("/lib/python3") != std::string_view::npos) continue;
     ScriptLine out{rank, std::string(line.substr(2, at - 2)), std::string(file), 0};
     (void)std::from_chars(line.data() + colon + 1, line.data() + line.size(), out.line);

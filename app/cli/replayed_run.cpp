@@ -52,8 +52,8 @@ config::ParseOptions parse_options(std::uint32_t ranks, const std::string& name)
   return options;
 }
 
-/// The recorded configuration without what follows from the number of ranks and without defaults, which
-/// follow what is changed.
+/// The recorded configuration without values derived from the number of ranks and without defaults, which
+/// depend on the changes.
 std::string without_given(const ev::RunTables& tables, const std::string& recording,
                           const std::string& name) {
   nlohmann::json config = analysis::parse_foreign(tables.config_json);
@@ -62,8 +62,8 @@ std::string without_given(const ev::RunTables& tables, const std::string& record
   return config::without_defaults(analysis::to_text(config, 2), parse_options(tables.world, name));
 }
 
-/// Documents are not in a recording: both runs are played with the mean length that they gave micro-batches.
-/// Nothing where micro-batches are of one size, or the recording does not say.
+/// Documents are not recorded: both runs are played with the mean length of micro-batches that they caused.
+/// nullopt where micro-batches have one size, or the recording has no sizes.
 std::optional<std::int64_t> mean_length(const store::Store& recorded, const config::TrainingConfig& config,
                                         bool quiet) {
   if (config.shardscope.micro_batches.packing == plan::Packing::fixed) return std::nullopt;
@@ -95,7 +95,7 @@ std::optional<std::int64_t> mean_length(const store::Store& recorded, const conf
   return length;
 }
 
-/// Micro-batches of this length in the place of documents.
+/// Replaces documents by micro-batches of this length.
 std::string with_length(const std::string& text, const config::TrainingConfig& config,
                         const config::TrainingConfig& recorded, std::optional<std::int64_t> length) {
   const plan::MicroBatches& sizes = config.shardscope.micro_batches;
@@ -116,14 +116,14 @@ std::string with_length(const std::string& text, const config::TrainingConfig& c
   return analysis::to_text(json, 2);
 }
 
-/// The changed run's storage type, where it is another than the recorded one's.
+/// The changed run's storage type, where it differs from the recorded one's.
 std::optional<kernels::DType> changed_type(const config::TrainingConfig& recorded,
                                            const config::TrainingConfig& changed) {
   return changed.storage_type() == recorded.storage_type() ? std::nullopt
                                                            : std::optional(changed.storage_type());
 }
 
-/// A link that the changed run uses and the recorded one did not has no speed that anybody measured.
+/// A link that the changed run uses and the recorded one did not has no measured speed.
 void check_link(const char* what, const char* option, const std::string& given,
                 const std::optional<analysis::LinkPace>& recorded,
                 const std::optional<analysis::LinkPace>& used) {
@@ -201,7 +201,7 @@ void ReplayedRun::read(const ReplayOptions& options) {
 
 void ReplayedRun::fit() {
   const ev::RunTables& tables = recorded_.tables();
-  // A link that nothing went over has any speed: the modelled run does not use it either.
+  // An unused link may have any speed: the modelled run does not use it either.
   const analysis::LinkPace unused{1e3, 0, 0, 0};
   rates_.inside = pace_.inside.value_or(unused);
   rates_.between = pace_.between.value_or(unused);
@@ -295,10 +295,10 @@ analysis::PlayOutcome ReplayedRun::outcome_of(const std::vector<std::string>& se
     return {.step_ms = played.pace.step_ms, .peak_bytes = device_peak(played.store)};
   } catch (const config::ConfigError& error) {
     return {.refused = error.what(), .invalid = true};
-  } catch (const std::runtime_error& error) {  // UserError is one
+  } catch (const std::runtime_error& error) {  // includes UserError
     if (interrupted()) throw;
     return {.refused = error.what()};
-  } catch (const std::invalid_argument& error) {  // of measure_pace: the played run says too little
+  } catch (const std::invalid_argument& error) {  // from measure_pace: the played run has too few events
     return {.refused = error.what()};
   }
 }

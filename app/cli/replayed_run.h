@@ -1,4 +1,4 @@
-// A recorded run that can be played with other settings: its configuration, and the cost model fitted to it.
+// A recorded run that can be played with other settings: its configuration, and the fitted cost model.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ struct ReplayOptions {
   std::vector<std::string> set;
   std::uint32_t ranks = 0, ranks_per_node = 0;  ///< 0: as recorded
   std::int64_t steps = 4;
-  bool quiet = false;  ///< no warning: it is not what the user asked for
+  bool quiet = false;  ///< no warnings, where the user did not ask for a play
 };
 
-/// Why what-if cannot play this run; empty where it can, as far as its framework goes.
+/// Why what-if cannot play this run; empty where its framework allows it.
 [[nodiscard]] std::string why_not_played(const store::Store& store);
 
-/// "the model's step is 7.9 % shorter than the recorded one", of ReplayedRun::model_error_pct().
+/// "the model's step is 7.9 % shorter than the recorded one", for ReplayedRun::model_error_pct().
 [[nodiscard]] std::string model_error_text(double error_pct);
 
-/// The largest of a rank's device.
+/// The largest device memory peak of any rank.
 [[nodiscard]] std::int64_t device_peak(const store::Store& store);
 
 class ReplayedRun {
@@ -47,26 +47,26 @@ class ReplayedRun {
   [[nodiscard]] const Measured& modelled() const noexcept { return *modelled_; }
   [[nodiscard]] const config::TrainingConfig& recorded_config() const noexcept { return as_recorded_; }
   [[nodiscard]] const analysis::Rates& fitted() const noexcept { return fitted_; }
-  /// On which the changed run is played: `fitted` with given links and the rate of a changed data type.
+  /// Rates for playing the changed run: fitted, with given links and the rate of a changed data type.
   [[nodiscard]] const analysis::Rates& rates() const noexcept { return rates_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept { return ranks_; }
 
-  /// What the options' --set make of the recorded configuration, and `more` after them.
+  /// The recorded configuration with the options' --set and then `more` applied.
   [[nodiscard]] TemporaryConfig changed(const std::vector<std::string>& more = {}) const;
-  /// Takes the machine for granted from now on that the options describe: links, ranks, rates of the data
+  /// Uses the machine of the options from now on: links, ranks, rates of the data
   /// type of `changed`. Throws UserError.
   void set_machine(const TemporaryConfig& changed);
-  /// Plays the changed settings, after set_machine(); gives the recording's path. Throws UserError, also
+  /// Plays the changed settings, after set_machine(); returns the recording's path. Throws UserError, also
   /// where they need a link whose speed was not given, and config::ConfigError.
   std::string play(const TemporaryConfig& changed);
-  /// Throws UserError where `played` used a link whose speed is not known.
+  /// Throws UserError where `played` used a link of unknown speed.
   void check_links(const analysis::Pace& played) const;
-  /// Plays the recorded configuration with `sets`, which must need no other machine. What cannot be played
-  /// or measured is refused; throws UserError where the user has interrupted it.
+  /// Plays the recorded configuration with `sets`, which must need no other machine. Settings that cannot be
+  /// played or measured are refused; throws UserError when the user has interrupted it.
   [[nodiscard]] analysis::PlayOutcome outcome_of(const std::vector<std::string>& sets);
   /// 100 (modelled / recorded - 1).
   [[nodiscard]] double model_error_pct() const noexcept;
-  /// The recorded time and what the model changes by.
+  /// The recorded time plus the change between plays of the model.
   [[nodiscard]] double predicted_ms(double played_ms) const noexcept;
 
  private:

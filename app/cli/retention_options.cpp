@@ -18,7 +18,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// A recording of less is mostly what it has beside its events.
+/// A smaller recording is mostly tables beside its events.
 constexpr std::uint64_t kLeastBytes = 8'000'000;
 
 using Unit = std::pair<std::string_view, double>;
@@ -29,7 +29,7 @@ constexpr std::array kSizes = {
     Unit{"TB", 1e12},     Unit{"KiB", 1024},  Unit{"K", 1024},     Unit{"MiB", 1 << 20}, Unit{"M", 1 << 20},
     Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}, Unit{"TiB", 0x1p40}, Unit{"T", 0x1p40}};
 
-/// Above 0; nothing where it is none.
+/// A number above 0 with a unit. Throws CLI::ValidationError for others.
 template <std::size_t kUnits>
 double value_of(std::string_view text, const std::array<Unit, kUnits>& units, const char* examples) {
   double number = 0;
@@ -44,7 +44,7 @@ double value_of(std::string_view text, const std::array<Unit, kUnits>& units, co
   throw CLI::ValidationError(fmt::format("{}: write it as one of {}", text, examples));
 }
 
-/// As CLI::App::add_option_function, with a message of one line.
+/// As CLI::App::add_option_function, with a one-line message.
 template <typename Take>
 CLI::Option* add_text(CLI::App& verb, const char* name, const char* type, const std::string& help,
                       Take take) {
@@ -75,10 +75,10 @@ CLI::Option* add_size(CLI::App& verb, const char* name, std::int64_t& bytes, con
 
 namespace {
 
-/// Each costs a part of every look for what to delete.
+/// Each adds to the cost of every search for events to delete.
 constexpr std::size_t kMostMoments = 1000;
 
-/// But findings, which need events that a recorder does not look at.
+/// Except findings, which need events that a recorder does not read.
 std::vector<std::string> trigger_names() {
   std::vector<std::string> names;
   for (std::size_t kind = 0; kind < analysis::kTriggerKinds; ++kind) {
@@ -98,7 +98,7 @@ void check(const RetentionOptions& options) {
   if (!options.detail.raise.empty() && options.limits.moments == 0)
     throw UserError("--raise-detail needs moments, and --moments 0 keeps none", 2);
   if (options.limits.limited()) return;
-  // Whether it was given, not what it says: the default may be written out.
+  // Whether it was given, regardless of its value: the default may be given.
   for (const CLI::Option* option : options.of_moments) {
     if (option->count() == 0) continue;
     throw UserError(

@@ -1,4 +1,4 @@
-// --max-age, --max-size and what belongs to them: how much of a run a recording keeps at full detail.
+// --max-age, --max-size and related options: how much of a run a recording keeps at full detail.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,24 @@ namespace shardscope::cli {
 
 struct RetentionOptions {
   store::Retention limits;
-  std::vector<std::string> triggers;     ///< that make a moment (analysis::TriggerKind); empty: all
+  std::vector<std::string> triggers;     ///< that create a moment (analysis::TriggerKind); empty: all
   std::int64_t memory_limit = 0;         ///< bytes of a rank's device; 0: none
   DetailOptions detail;                  ///< raised after a moment
-  std::vector<CLI::Option*> of_moments;  ///< for check(); of the verb
+  std::vector<CLI::Option*> of_moments;  ///< of the verb, for check()
 };
 
-/// The options write to `options`, which outlive `verb`. `record`: the option that names the recording,
+/// The options write to `options`, which must outlive `verb`. `record`: the option for the recording,
 /// which they need; null: it is always given.
 void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record);
 /// Throws UserError where an option about moments is given but no limit of the recording.
 void check(const RetentionOptions& options);
 
-/// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names what can be read.
+/// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names valid texts.
 [[nodiscard]] std::int64_t duration_of(const std::string& text);
-/// Bytes of "500MB", "2GB" (powers of 1000), "1GiB" (of 1024), "1000000B". Throws the same, also for a number
+/// Bytes of "500MB", "2GB" (powers of 1000), "1GiB" (of 1024), "1000000B". Throws likewise, also for a number
 /// without a unit.
 [[nodiscard]] std::uint64_t size_of(const std::string& text);
-/// An option that takes what size_of() does. `bytes` outlives `verb`.
+/// An option parsed by size_of(). `bytes` must outlive `verb`.
 CLI::Option* add_size(CLI::App& verb, const char* name, std::int64_t& bytes, const std::string& help);
 
 }  // namespace shardscope::cli

@@ -14,9 +14,9 @@ struct RunSource {
   bool live = false;
 };
 
-/// Opens the recording of this path, or takes what the run at an endpoint (tcp://..., ipc://...) has recorded
-/// so far: all of it, or what arrives within 20 s. `key`: a file, for an endpoint that asks for one. What is
-/// damaged or missing is said on standard error as well. Throws UserError where no collector answers or
+/// Opens the recording at this path, or reads the run at an endpoint (tcp://..., ipc://...)
+/// so far: all of it, or what arrives within 20 s. `key`: a file, for an endpoint that needs one. Damage
+/// and gaps are also reported on standard error. Throws UserError where no collector answers or
 /// nothing has arrived, std::runtime_error where the file cannot be read.
 [[nodiscard]] RunSource open_run(const std::string& recording_or_endpoint, const std::string& key = {});
 

@@ -1,4 +1,4 @@
-// What the verbs print. Names and messages come from models and recordings: as arguments they are escaped.
+// Output of the verbs. Names and messages come from models and recordings: as arguments they are escaped.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,19 +27,19 @@ decltype(auto) shown(const T& value) {
 }
 }  // namespace say_detail
 
-/// fmt::format with every text among the arguments on one line and without control characters.
+/// fmt::format with text arguments on one line and without control characters.
 template <typename... Args>
 [[nodiscard]] std::string plain_format(fmt::format_string<say_detail::Shown<Args>...> format,
                                        const Args&... args) {
   const fmt::string_view text = format;
-  // fmt 10 and later refer to the arguments and take no temporaries: what was made of them is kept until it
+  // fmt 10 and later refer to the arguments and accept no temporaries: converted ones are kept until the text
   // is written.
   return [&](auto&&... shown) {
     return fmt::vformat(text, fmt::make_format_args(shown...));
   }(say_detail::shown(args)...);
 }
 
-/// What cannot be written is nothing to stop for: of standard output main() finds out at the end.
+/// Ignores write errors: main() checks standard output at the end.
 inline void say_text(std::FILE* to, const std::string& text) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), to));
 }

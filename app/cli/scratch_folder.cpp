@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPrefix = "shardscope-";
 constexpr const char* kLock = ".held";
 
-/// Whether `path` still names what `fd` is.
+/// Whether `path` is still the file of `fd`.
 bool is_at(int fd, const std::string& path) {
   struct stat held {
   }, named{};
@@ -64,9 +64,9 @@ ScratchFolder::ScratchFolder(const std::string& base, SeenBy seen_by) {
     std::string pattern = (fs::path(base) / (std::string(kPrefix) + "XXXXXX")).string();
     if (mkdtemp(pattern.data()) == nullptr) break;
     const std::string lock = pattern + "/" + kLock;
-    // Not closed on exec: what is started here may use the folder for longer than this process lives.
+    // Not closed on exec: child processes may use the folder for longer than this process.
     lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    // Not every file system of several nodes has locks.
+    // Not every shared file system has locks.
     if (lock_ >= 0 && (flock(lock_, LOCK_EX | LOCK_NB) == 0 || shared) && is_at(lock_, lock)) {
       path_ = pattern;
       return;

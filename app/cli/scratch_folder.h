@@ -1,4 +1,4 @@
-// A folder for as long as an object lives. The next one made removes what killed processes left.
+// A folder that is removed with its object. Each new one removes folders left by killed processes.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace shardscope::cli {
 
-/// [Note: locked scratch folders] Each has a file that its process, and those that it starts, keep locked
-/// (flock) while they live; the system releases the lock however they end. So a folder with our prefix and
-/// owner whose file can be locked was left behind by a killed process.
+/// [Note: locked scratch folders] Each has a file that its process, and its children, keep locked
+/// (flock) while they run; the system releases the lock however they end. So a folder with our prefix and
+/// owner whose file can be locked was left by a killed process.
 class ScratchFolder {
  public:
-  /// Who sees the folder. A lock may be known on its own node only: what others left there is not looked for.
+  /// Who uses the folder. A lock may be visible on its own node only: of `nodes`, no old folders are removed.
   enum class SeenBy : std::uint8_t { machine, nodes };
-  /// In `base`, with a name that begins like all of them. Throws UserError when it cannot be made.
+  /// In `base`, with the common name prefix. Throws UserError when it cannot be created.
   explicit ScratchFolder(const std::string& base, SeenBy seen_by = SeenBy::machine);
   /// In the system's temporary folder.
   ScratchFolder();

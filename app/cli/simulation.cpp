@@ -63,7 +63,7 @@ Played play(const SimulationCommand& command, const std::vector<std::string>& pu
     if (line.rfind(kPrefix + "warning: ", 0) == 0) {
       if (!command.quiet) say(stderr, "{}\n", line);
     } else if (line.rfind(kPrefix, 0) == 0) {
-      // The first: what follows may be the rest of a name in it.
+      // The first one: later lines may be the rest of a name in it.
       if (played.failure.empty()) played.failure = line.substr(kPrefix.size());
     } else if (command.json) {
       played.outcome = line;

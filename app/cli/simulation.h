@@ -10,10 +10,10 @@
 
 namespace shardscope::cli {
 
-/// Arguments of zero_simulate; empty texts are left out.
+/// Arguments of zero_simulate; empty ones are omitted.
 struct SimulationCommand {
   std::string model, config;
-  std::string config_name;  ///< of a file that is not the user's: what messages call it
+  std::string config_name;  ///< name in messages for a temporary configuration
   std::string hardware;     ///< a name of assets/hardware, or a file
   std::uint32_t ranks = 1;
   std::int64_t steps = 3;
@@ -23,9 +23,9 @@ struct SimulationCommand {
   std::vector<std::string> stragglers;  ///< RANK:FACTOR
   std::vector<std::string> slow_links;  ///< RANK:FACTOR
   std::string key;
-  bool live = false;  ///< events are sent at their time
+  bool live = false;  ///< events are sent in real time
   bool no_memory_limit = false;
-  bool quiet = false;  ///< its warnings are left out
+  bool quiet = false;  ///< its warnings are discarded
   bool json = false;
 };
 
@@ -35,16 +35,16 @@ struct Played {
   std::string outcome;  ///< the JSON line, if requested
 };
 
-/// Two connections of every rank come in.
+/// Raises the limit of open files: every rank makes two connections.
 void allow_connections();
 
-/// Plays to the end, or until an interrupt has stopped it. Warnings go to standard error, other lines to
-/// `progress`. publish: collectors' endpoints, in order of the ranks, which have equal parts; none: the
-/// events go nowhere. Throws UserError when the program cannot be started.
+/// Plays to the end, or until interrupted. Warnings go to standard error, other lines to
+/// `progress`. publish: collectors' endpoints, in order of the ranks, which have equal parts; none: events
+/// are discarded. Throws UserError when the program cannot be started.
 [[nodiscard]] Played play(const SimulationCommand& command, const std::vector<std::string>& publish,
                           const std::function<void(const std::string&)>& progress = {});
 
-/// Plays into a recording at `path`. Throws UserError: the player's own message, or why nothing was recorded.
+/// Plays into a recording at `path`. Throws UserError: the simulator's message, or why nothing was recorded.
 collector::CollectorStatus record_simulation(const SimulationCommand& command, const std::string& path);
 
 }  // namespace shardscope::cli

@@ -8,7 +8,7 @@
 
 namespace shardscope::cli {
 
-/// Removes them at its end, unless others lie there by then. To be made before the collector that listens.
+/// Removes them when destroyed, unless another process has replaced them. Construct before the collector.
 class SocketFiles {
  public:
   SocketFiles() = default;

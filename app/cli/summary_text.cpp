@@ -25,7 +25,7 @@ namespace shardscope::cli {
 namespace {
 
 double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
-/// An addition to what is expected: "+1.25 MiB".
+/// Difference to an expected value: "+1.25 MiB".
 std::string more(std::int64_t bytes) { return (bytes > 0 ? "+" : "") + analysis::bytes_text(bytes); }
 double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
@@ -35,7 +35,7 @@ std::string or_dash(const std::optional<double>& value, const char* format) {
 
 std::string us_text(std::int64_t ns) { return fmt::format("{:.1f} µs", static_cast<double>(ns) * 1e-3); }
 
-/// How well the times of each rank are known on the collector's clock.
+/// Errors of each rank's times on the collector's clock.
 std::string clocks_text(const analysis::Summary& s) {
   std::string text =
       fmt::format("\n{:<5} {:>14} {:>12} {:>18}\n", "rank", "clock offset", "residual", "clock drift");
@@ -109,7 +109,7 @@ std::string fetch_counters_text(const analysis::Summary& s) {
          "prefetch_submit and all_gather in elements of whole parameters, as DeepSpeed counts them\n";
 }
 
-/// Who waits for whom: a small table where ranks are few, else the largest pairs.
+/// Which rank waits for which: a small table where ranks are few, else the largest pairs.
 std::string waited_pairs_text(const analysis::Summary& s) {
   constexpr std::size_t kTable = 8, kShown = 8;
   double total = 0;
@@ -185,7 +185,7 @@ std::string summary_text(const analysis::Summary& s) {
     const std::string covered = analysis::coverage(s, steps, all);
     if (!covered.empty()) line("", covered);
   };
-  // A recording that no rank came to has no figures, nor a run that they would be of.
+  // A recording without ranks has no figures and no run.
   if (s.world == 0 && s.events == 0 && s.ranks.empty() && !s.problems.empty()) {
     line("events", "0");
     for (const std::string& problem : s.problems) line("problem", problem);
@@ -234,7 +234,7 @@ std::string summary_text(const analysis::Summary& s) {
   } else if (!s.loss.empty()) {
     line("loss", loss_text(s.loss));
   }
-  std::vector<double> held_out;  // of the steps that were evaluated
+  std::vector<double> held_out;  // of the evaluated steps
   std::ranges::copy_if(s.eval_loss, std::back_inserter(held_out),
                        [](double loss) { return std::isfinite(loss); });
   if (!held_out.empty()) line("held-out loss", loss_text(held_out));
@@ -339,7 +339,7 @@ std::string summary_text(const analysis::Summary& s) {
     for (const auto& [part, mean_ms] : s.critical_path->ms_per_step) whole += mean_ms;
     const int digits = whole < 1     ? 4
                        : whole < 100 ? 2
-                                     : 1;  // the parts sum to the step: 0.0 of 0.2 ms says nothing
+                                     : 1;  // the parts sum to the step: 0.0 of 0.2 ms is useless
     const auto list = [digits](const std::vector<std::pair<std::string, double>>& means) {
       std::string parts;
       for (const auto& [part, mean_ms] : means)
@@ -384,7 +384,7 @@ std::string summary_text(const analysis::Summary& s) {
   std::uint32_t known_steps = s.steps_measured;
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
-    // As the lines above; of steps shorter than a millisecond with digits that say something.
+    // As the lines above; with more digits for steps below 100 ms.
     const auto per_step = [&](std::int64_t ns) {
       const std::uint32_t steps = rank.time_steps > 0 ? rank.time_steps : s.steps_measured;
       if (steps == 0) return std::string("—");

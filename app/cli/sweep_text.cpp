@@ -13,7 +13,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// Of a value against the first side's: what its interval says.
+/// Verdict on a value against the first side's, by its interval.
 const char* judged(const analysis::SweepFigure& figure, const analysis::SweepValue& value) {
   if (!value.interval) return "";
   if (!value.differs()) return "no difference";

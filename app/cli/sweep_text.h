@@ -1,4 +1,4 @@
-// Several runs against the first as a table for people and as JSON for programs.
+// A comparison of several runs with the first, as a table for people and as JSON for programs.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace shardscope::cli {
 
-/// "A", "B", ... "Z": what sides are called.
+/// "A", "B", ... "Z": names of sides.
 inline constexpr std::size_t kMostSides = 26;
 [[nodiscard]] std::string side_letter(std::size_t side);
 
 [[nodiscard]] std::string sweep_text(const analysis::Sweep& sweep);
-/// `names`: what each side is, a file or its settings.
+/// `names`: of each side, a file or its settings.
 [[nodiscard]] std::string sweep_json(const analysis::Sweep& sweep, const std::vector<std::string>& names);
 
 }  // namespace shardscope::cli

@@ -1,4 +1,4 @@
-// The options that every verb which trains shares.
+// Options shared by all verbs that train.
 #pragma once
 
 #include "app/cli/launch.h"

@@ -11,7 +11,7 @@ class App;
 
 namespace shardscope::cli {
 
-/// What a verb throws when it cannot go on: "what, value, what to do". Printed as `shardscope: ...`.
+/// Thrown when a verb cannot continue: "what, value, what to do". Printed as `shardscope: ...`.
 class UserError : public std::runtime_error {
  public:
   explicit UserError(const std::string& text, int exit_code = 1)
@@ -22,7 +22,7 @@ class UserError : public std::runtime_error {
   int exit_code_;
 };
 
-/// Set by the chosen verb; run by main after parsing.
+/// Set by the parsed verb; run by main after parsing.
 using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);

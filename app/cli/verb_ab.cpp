@@ -1,4 +1,4 @@
-// `ab`: two configurations or more in turn (A B A B ...), so that drift of the machine falls on all, then the
+// `ab`: two or more configurations in turn (A B A B ...), so that drift of the machine affects all, then the
 // comparison over all repeats.
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 struct AbOptions {
   LaunchOptions launch;
   std::vector<std::string> configs, set_a, set_b;
-  std::string command_a, command_b;   ///< any PyTorch training, by the shell; in place of configurations
+  std::string command_a, command_b;   ///< any PyTorch training, as shell commands; instead of configurations
   std::vector<std::string> commands;  ///< any number of sides
   std::string sweep;                  ///< KEY=VALUE,VALUE,...: a side for each value
   std::uint32_t repeat = 3;
@@ -36,11 +36,11 @@ struct AbOptions {
   bool json = false, view = false;
 };
 
-/// What is run as A, B, ...
+/// The configuration or command run as A, B, ...
 struct Side {
   std::string config, command;   ///< one of them
   std::vector<std::string> set;  ///< for this side only
-  std::string name;              ///< in the table of more than two
+  std::string name;              ///< in tables of more than two sides
 };
 
 struct Measured {
@@ -58,7 +58,7 @@ std::string recording_of(const AbOptions& options, std::size_t side, std::uint32
   return fmt::format("{}/{}{}.zscope", options.out, static_cast<char>('a' + side), round + 1);
 }
 
-/// Before the first run: one in the middle of it would be found out too late.
+/// Before the first run: an existing file would be found too late during the runs.
 void keep_earlier(const AbOptions& options, std::size_t sides) {
   if (options.launch.overwrite) return;
   for (std::uint32_t round = 0; round < options.repeat; ++round) {
@@ -71,7 +71,7 @@ void keep_earlier(const AbOptions& options, std::size_t sides) {
   }
 }
 
-/// One command under `shardscope attach`; its exit code.
+/// Runs one command under `shardscope attach`; returns its exit code.
 int attach_to(const AbOptions& options, const std::string& command, const std::string& recording) {
   std::vector<std::string> argv{
       sibling_program("shardscope"), "attach", "--record", recording, "--overwrite", "--detail",
@@ -125,7 +125,7 @@ std::vector<Side> of_sweep(const AbOptions& options) {
         if (side.name == set) throw UserError(fmt::format("--sweep {}: {} twice", options.sweep, set), 2);
       }
       if (end == begin) {
-        sides.clear();  // no value: not what is meant
+        sides.clear();  // no value: invalid
         break;
       }
       sides.push_back({.config = options.configs[0], .command = {}, .set = {set}, .name = set});
@@ -163,7 +163,7 @@ std::vector<Side> of_configs(const AbOptions& options) {
   return sides;
 }
 
-/// Throws UserError where the options do not go together.
+/// Throws UserError for options that contradict one another.
 std::vector<Side> sides_of(const AbOptions& options) {
   std::vector<Side> sides =
       !options.commands.empty() || !options.command_a.empty() || !options.command_b.empty()

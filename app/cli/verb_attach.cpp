@@ -1,5 +1,5 @@
-// `attach`: any PyTorch training as it is. The command runs under a collector of ours, with a folder in its
-// environment that arms the ranks it starts (python/shardscope).
+// `attach`: any unmodified PyTorch training. The command runs under our collector, with a folder in its
+// environment that makes its Python processes load the hooks (python/shardscope).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -59,7 +59,7 @@ std::string key_of(const collector::Collector& collector, const char* holder) {
   return keys.empty() ? "none" : (fs::absolute(keys) / (std::string(holder) + ".key")).string();
 }
 
-/// The key that ranks of other nodes read beside the settings.
+/// The key that ranks of other nodes read next to the settings.
 std::string copied_key(const ScratchFolder& folder, const std::string& key) {
   if (key == "none") return key;
   std::error_code error;
@@ -70,7 +70,7 @@ std::string copied_key(const ScratchFolder& folder, const std::string& key) {
   return copy;
 }
 
-/// The folder's files. Settings travel in a file: some launchers hand on PYTHONPATH and few variables more.
+/// Writes the folder's files. Settings are in a file: some launchers pass on PYTHONPATH and little else.
 Environment inject(const ScratchFolder& folder, const AttachOptions& options,
                    const collector::Collector& collector) {
   const std::string key = key_of(collector, "publish");
@@ -90,8 +90,8 @@ Environment inject(const ScratchFolder& folder, const AttachOptions& options,
   return {{"PYTHONPATH", path}, {"SHARDSCOPE_ATTACH", folder.path()}};
 }
 
-/// What a recording that stopped before its run holds. `came`: events that the ranks sent; the totals and the
-/// last loss of those are not the file's.
+/// The content of a recording that stopped before its run. `came`: events that the ranks sent; totals and
+/// last loss of those are not in the file.
 std::string kept_text(const std::string& record, std::uint64_t came) {
   try {
     store::RecordingInfo info;
@@ -117,7 +117,7 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
   if (ranks == 0) {
     // `python3` starts /usr/bin/python3: /usr/bin/python3 -m pip install FOLDER, as far as it is known.
     const std::string python = python_of(options.command.front());
-    // Of a wheel's programs the sources are elsewhere.
+    // Programs from a wheel do not have the sources.
     const std::filesystem::path package = std::filesystem::path(data_root()) / "python";
     std::string how = python.empty() ? "" : fmt::format("`{}` starts {}", options.command.front(), python);
     if (std::filesystem::exists(package)) {
@@ -199,13 +199,13 @@ int attach(AttachOptions options) {
       if (!text.empty()) say(stderr, "shardscope: {}\n", text);
     }
     if (interrupted() && !passed_on) {
-      command.signal(interrupt_code() - 128);  // the command decides what it means, as without us
+      command.signal(interrupt_code() - 128);  // the command decides how to handle it, as without us
       passed_on = true;
     }
   }
   const int exit_code = command.wait();
-  // What ranks have sent before they ended may still be on its way: to this collector, or through it to the
-  // one above.
+  // Messages that ranks sent before they ended may still be in transit: to this collector, or through it to
+  // the one above.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(upstream.empty() ? 1 : 10);
   while (std::chrono::steady_clock::now() < until && !collector.status().finished && !interrupted())
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -1,6 +1,6 @@
-// `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 2 where nothing was
-// checked (a file that cannot be read, a wrong option), 3 where the steps are too few, or scatter too much,
-// to tell.
+// `check`: a run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 2 where nothing was
+// checked (an unreadable file, a wrong option), 3 where there are too few steps, or too much variation,
+// to decide.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// `completion`: prints a script for a shell. `manual`, not in --help: writes what is installed beside the
+// `completion`: prints a script for a shell. `manual`, not in --help: writes the files installed beside the
 // programs.
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ void write_share_file(const std::filesystem::path& path, const std::string& text
   if (!file) throw UserError(fmt::format("{}: cannot be written", path.string()));
 }
 
-/// As installed below a prefix.
+/// Writes the files below a prefix's share folder.
 void write_all(const CommandText& program, const std::filesystem::path& share) {
   write_share_file(share / "bash-completion/completions" / program.name(), bash_completion(program));
   write_share_file(share / "zsh" / ("_" + program.name()), zsh_completion(program));

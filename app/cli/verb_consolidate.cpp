@@ -1,4 +1,4 @@
-// `consolidate`: whole weights from a checkpoint. The files are read by the program that wrote them.
+// `consolidate`: full weights from a checkpoint. The files are read by the program that wrote them.
 #include <CLI/CLI.hpp>
 #include <memory>
 

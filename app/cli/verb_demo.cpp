@@ -1,4 +1,4 @@
-// `demo`: the main job with no arguments. With a display the dashboard opens on the live run; without
+// `demo`: a complete example without arguments. With a display the dashboard opens on the live run; without
 // one the run leaves a recording, a report page and a screenshot of every panel.
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ int demo(DemoOptions& options) {
         fmt::format("--out {}: {}; choose a folder that can be written", options.out, error.message()));
   options.launch.config = data_root() + "/samples/demo.json";
   options.launch.record = options.out + "/demo.zscope";
-  options.launch.overwrite = true;  // of this folder, which is the demo's own; nothing but a recording goes
+  options.launch.overwrite = true;  // in this folder, which is the demo's own; only recordings are replaced
   options.launch.view = window;
   options.launch.label = fmt::format("{}, {} ranks", options.launch.model, options.launch.ranks);
   const LaunchResult result = launch(options.launch);

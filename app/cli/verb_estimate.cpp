@@ -32,7 +32,7 @@ namespace {
 struct EstimateOptions : ModelSource {
   std::int64_t accumulation_steps = 1;
   bool pinned = false;
-  bool cases = false;  ///< the documents' three, instead of rows
+  bool cases = false;  ///< the three of the documents, instead of rows
   bool json = false;
   // all
   std::string config, buffers = "shardscope";
@@ -46,12 +46,12 @@ struct ConfiguredRun {
   plan::ZeroConfig zero;
   plan::StateBytes bytes = plan::kMixedPrecision;
   std::int64_t micro_batch = 0;
-  std::int64_t sequence = 0;  ///< of shardscope.micro_batches.shapes; 0: the model's
+  std::int64_t sequence = 0;  ///< from shardscope.micro_batches.shapes; 0: the model's
   bool checkpointed = false;  ///< every block recomputes its activations
   std::vector<plan::ParamGroupRule> groups;
 };
 
-/// The model as a stage-3 run of this configuration has it: leaf modules and checkpoints marked, parameters
+/// The model as in a stage-3 run of this configuration: leaf modules and checkpoints marked, parameters
 /// in their groups.
 plan::ModelPlan as_configured(const plan::ModelPlan& model, const ConfiguredRun& run) {
   plan::ModelSpec spec = model.spec;
@@ -63,7 +63,7 @@ plan::ModelPlan as_configured(const plan::ModelPlan& model, const ConfiguredRun&
   return configured;
 }
 
-/// As a run of `world` ranks reads the file; the width of `model` (may be null) counts for "auto".
+/// As a run of `world` ranks reads the file; the width of `model` (may be null) is used for "auto".
 ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, const plan::ModelPlan* model) {
   ConfiguredRun run;
   if (options.config.empty()) {
@@ -75,7 +75,7 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, co
   }
   config::ParseOptions parse;
   parse.world = static_cast<std::uint32_t>(world);
-  parse.total_steps = 1;  // rates do not matter here
+  parse.total_steps = 1;  // learning rates do not matter here
   if (model != nullptr) parse.hidden_size = plan::embedding_width(model->spec.root);
   parse.file = options.set.empty() ? options.config : options.config + " with --set";
   try {
@@ -96,7 +96,7 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, co
   return run;
 }
 
-/// What a run of this configuration has, and the rows do not count.
+/// Warns of memory of such a run that the rows do not include.
 void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
   const auto warn = [](bool configured, const char* key, const char* what) {
     if (configured) say(stderr, "shardscope: warning: {}: {}\n", key, what);
@@ -151,7 +151,7 @@ int estimate_all(EstimateOptions& options) {
   return 0;
 }
 
-/// Where ZeRO-3's schedulers part for this model and these limits.
+/// Shows where ZeRO-3's schedulers differ for this model and these limits.
 int compare_scheduling(EstimateOptions& options) {
   const std::int64_t world = options.input.gpus_per_node * options.input.nodes;
   std::optional<plan::ModelPlan> model = take_model(options);
@@ -269,7 +269,7 @@ int estimate_infinity(EstimateOptions& options) {
     if (shape.sequence <= 0) shape.sequence = defaults.sequence;
     if (shape.batch_per_gpu <= 0) shape.batch_per_gpu = defaults.batch_per_gpu;
     if (shape.batch_per_node <= 0) shape.batch_per_node = defaults.batch_per_node;
-    // A thousand times the paper's largest.
+    // A thousand times the paper's largest model.
     if (plan::transformer_params(shape) > 1e17 || shape.heads > 1e9 || shape.sequence > 1e9 ||
         shape.batch_per_gpu > 1e9 || shape.batch_per_node > 1e9) {
       throw UserError(

@@ -29,7 +29,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// One line on a terminal; nothing elsewhere.
+/// A progress line on a terminal; nothing elsewhere.
 class ExportProgress {
  public:
   explicit ExportProgress(std::string out) : out_(std::move(out)), terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -101,8 +101,8 @@ exporter::ExportPart part_of(const store::Store& store, const ExportChoice& choi
   return part;
 }
 
-/// Who has the export alone has to know what is wrong with the recording, and that this is a part of it: in
-/// messages that the export has. `ranks`: whose; a file of one rank has that rank's alone.
+/// Adds messages for readers who only have the export: problems of the recording, and whether this is a part
+/// of it. `ranks`: those whose messages they become; a file of one rank has only that rank's.
 void add_export_notes(store::Store& store, const std::vector<std::string>& problems,
                       const ExportChoice& choice, const exporter::ExportPart& part,
                       const std::vector<std::uint32_t>& ranks) {
@@ -136,7 +136,7 @@ void add_export_notes(store::Store& store, const std::vector<std::string>& probl
   }
 }
 
-/// The ranks whose messages say what the export is of: one that it has, or each where each has a file.
+/// The ranks that get messages about the export: one in it, or each where each has a file.
 std::vector<std::uint32_t> speakers(const store::Store& store, const ExportChoice& choice) {
   std::vector<std::uint32_t> ranks = ranks_of(store, choice.ranks);
   if (choice.format != "kineto") return {ranks.empty() ? 0 : ranks.front()};

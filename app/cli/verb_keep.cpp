@@ -1,4 +1,4 @@
-// `keep`: asks the recorder of a live run, which keeps a part of it, to keep what lies around this moment.
+// `keep`: asks the recorder of a live run with limits to keep the events around this moment.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,7 @@ struct KeepOptions {
 
 constexpr int kNotKept = 1;
 
-/// Among the messages that came since `known`: the collector's answer to a request with this text.
+/// Among the messages after the first `known`: the collector's answer to a request with this text.
 std::string answer_to(const store::Store& store, std::size_t known, const std::string& text) {
   const auto messages = store.messages();
   for (std::size_t i = std::min(known, messages.size()); i < messages.size(); ++i) {

@@ -1,4 +1,4 @@
-// `keys`: makes the key files with which a collector may be reached from other machines.
+// `keys`: makes key files for connections to a collector from other machines.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ struct KeysOptions {
   std::string of, role = "control";
 };
 
-/// A new holder's file beside the collector's, which from now on lets it in.
+/// Writes a new holder's file beside the collector's, and adds it to the collector's list.
 std::string add_holder(const fs::path& folder, KeyFile& collector, KeyRole role, const std::string& name) {
   const fs::path path = folder / (name + ".key");
   if (fs::exists(path))
@@ -35,7 +35,7 @@ std::string add_holder(const fs::path& folder, KeyFile& collector, KeyRole role,
   key.pair = instrumentation::make_key_pair();
   key.collector = collector.pair.public_key;
   collector.allowed.push_back({role, key.pair.public_key, name});
-  // The list first: an entry whose key file does not exist yet lets no one in.
+  // The list first: an entry whose key file does not exist yet admits no one.
   instrumentation::write_key_file((folder / "collector.key").string(), collector);
   instrumentation::write_key_file(path.string(), key);
   return path.string();
@@ -73,7 +73,7 @@ int make_set(const fs::path& folder) {
   return 0;
 }
 
-/// The file that a collector of this user on this machine has left, to be copied to where a tunnel begins.
+/// Prints the key file of this user's collector on this machine, to be copied to the start of a tunnel.
 int print_key_of(const KeysOptions& options) {
   const std::string folder = instrumentation::local_key_folder(options.of);
   const std::string file = folder + "/" + options.role + ".key";

@@ -1,5 +1,5 @@
 // `record`: a collector on its own, for ranks started by other means (Slurm, mpirun, another machine).
-// `collect`: one for the ranks of a node, which passes on what they publish.
+// `collect`: one for the ranks of a node, which passes their events on.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -83,7 +83,7 @@ int collect(const collector::CollectorOptions& options, const RetentionOptions& 
                status.stalled_s);
   }
   if (!status.recording_error.empty()) throw UserError(status.recording_error);
-  // That of a node's collector is over when the one above has everything.
+  // A node's collector is finished when the one above has received everything.
   if (!status.finished && unended != 0) {
     say(stderr,
         "shardscope: interrupted ({}) before {} of the ranks that came had said that {} ended: what came "
@@ -122,14 +122,14 @@ void add_common(CLI::App& verb, Options& options) {
   add_detach_options(verb, options.background);
 }
 
-/// Host and port of "tcp://HOST:PORT", in one spelling of this machine.
+/// Host and port of "tcp://HOST:PORT", with one spelling for this machine.
 std::string address_of(std::string endpoint) {
   const std::size_t host = endpoint.find("://localhost:");
   if (host != std::string::npos) endpoint.replace(host + 3, 9, "127.0.0.1");
   return endpoint;
 }
 
-/// It would take what it passes on for a rank's, and pass that on.
+/// A collector that is its own upstream would forward its own messages again and again.
 void refuse_itself(const collector::CollectorOptions& options) {
   if (address_of(options.upstream) != address_of(options.listen)) return;
   throw UserError(

@@ -1,4 +1,4 @@
-// `run`: train and watch. Also what the other training verbs share.
+// `run`: trains under a collector. Also functions shared with other training verbs.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// For CLI11: empty if `text` names a device.
+/// Validator for CLI11: empty if `text` is a device, else the error.
 std::string is_device(const std::string& text) {
   const bool one_gpu = text.size() > 5 && text.compare(0, 5, "cuda:") == 0 &&
                        text.find_first_not_of("0123456789", 5) == std::string::npos;
@@ -63,7 +63,7 @@ void add_training_options(CLI::App& verb, LaunchOptions& options) {
 
 namespace {
 
-/// May be of several lines, and any rank's.
+/// The text may have several lines, and be any rank's.
 void say_failure(const std::string& failure) {
   say_text(stderr, "shardscope: " + instrumentation::plain_message(failure) + "\n");
 }
@@ -156,9 +156,9 @@ void add_run(CLI::App& app, Action& action) {
         });
       }
       options->listening = [&run = *options](const std::string& endpoint) { run.listen = endpoint; };
-      // Not before: of a run that does not begin there is only to say why.
+      // Not before: where a run fails to start only the reason is printed.
       options->under_way = [&run = *options] {
-        if (isatty(STDERR_FILENO) != 0) say_text(stderr, "\r\x1b[K");  // over what progress was drawn
+        if (isatty(STDERR_FILENO) != 0) say_text(stderr, "\r\x1b[K");  // overwrites the progress line
         say(stderr, "shardscope: listening on {}; to watch the run: {}\n", run.listen, watch_command(run));
       };
       return end_of_run(launch(*options));

@@ -1,4 +1,4 @@
-// `simulate`: a run that is never made, to a recording, a dashboard or a collector.
+// `simulate`: a simulated run, sent to a recording, a dashboard or a collector.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 struct SimulateOptions {
   std::uint32_t ranks = 8;
   std::string model = "gpt3-6.7b";
-  // Of a GPT given by its size; 0: not given.
+  // For a GPT given by its size; 0: not given.
   std::int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
   std::string config = (fs::path(data_root()) / "samples" / "zero3-bf16.json").string();
   std::vector<std::string> set;
@@ -104,7 +104,7 @@ int simulate(const SimulateOptions& options) {
     set.push_back(fmt::format("gradient_accumulation_steps={}", options.micro_steps));
   }
   const TemporaryConfig changed(config_with(options.config, set), options.config, set);
-  // Unchanged, the user's own file is read, so that messages name it and its lines.
+  // Without --set the user's own file is read, so that messages have its name and lines.
   const std::string config = set.empty() ? options.config : changed.path();
   install_interrupt_handler();
   allow_connections();
@@ -166,7 +166,7 @@ int simulate(const SimulateOptions& options) {
   return 0;
 }
 
-/// Those that the programs come with: "a100, h100".
+/// Names of the included files: "a100, h100".
 std::string hardware_names() {
   std::vector<std::string> names;
   std::error_code error;

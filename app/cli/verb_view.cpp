@@ -1,4 +1,4 @@
-// `view`: hands over to the dashboard program with its own options, so that this one links no OpenGL.
+// `view`: executes the dashboard program with its own options, so that this one links no OpenGL.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// `watch`: a line per interval of a live run, triggers as they occur, and the figures for Prometheus. For
-// runs of days: memory is bounded whatever the length of the run.
+// `watch`: a line per interval of a live run, triggers as they occur, and figures for Prometheus. For
+// runs of days: memory is bounded for any length of the run.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -38,12 +38,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using collector::Viewer;
 
-/// Rank steps that figures are made of: with more the oldest quarter goes, so that a month costs what a day
-/// does.
+/// Bound on rank steps in figures: beyond it the oldest quarter is evicted, so that a month costs as much as
+/// a day.
 constexpr std::size_t kMostRankSteps = std::size_t{1} << 16;
-/// Findings look at all of these steps: not at each interval of a second.
+/// Findings read all of these steps: too slow for each interval of a second.
 constexpr std::chrono::seconds kFindingsEvery{30};
-/// Before it is said that no collector answers.
+/// Until it is reported that no collector answers.
 constexpr std::chrono::seconds kSilence{10};
 
 struct WatchOptions {
@@ -57,7 +57,7 @@ struct WatchOptions {
   bool keep = false;
 };
 
-/// The user's command, one at a time. While it runs the newest trigger of each kind waits.
+/// The user's command, one at a time. While it runs the newest trigger of each kind is queued.
 class TriggerCommand {
  public:
   TriggerCommand(std::string command, std::string endpoint)
@@ -65,7 +65,7 @@ class TriggerCommand {
   void add(const analysis::Trigger& trigger) {
     if (!command_.empty()) waiting_.insert_or_assign(trigger.kind, trigger);
   }
-  /// Starts the next one where none runs.
+  /// Starts the next one if none is running.
   void next() {
     if (waiting_.empty() || (child_ && child_->running())) return;
     const analysis::Trigger trigger = std::move(waiting_.extract(waiting_.begin()).mapped());
@@ -80,7 +80,7 @@ class TriggerCommand {
                        {"SHARDSCOPE_TRIGGER_RANK", id(trigger.rank)},
                        {"SHARDSCOPE_ENDPOINT", endpoint_}});
   }
-  /// After the run: starts what waits and lets it end, unless interrupted.
+  /// After the run: runs the queued ones, unless interrupted.
   void finish() {
     while (!interrupted() && (!waiting_.empty() || (child_ && child_->running()))) {
       next();
@@ -131,7 +131,7 @@ class Watch {
       const Viewer::Link link = viewer_.link();
       note(link);
       if (link == Viewer::Link::ended) break;
-      // Of thousands of ranks the run so far takes longer than an interval.
+      // With thousands of ranks, reading the run so far takes longer than an interval.
       if (link == Viewer::Link::catching_up && Clock::now() >= note_catching_up) {
         say(stderr, "shardscope: reading the run so far: {} events of {} ranks\n",
             analysis::count_text(static_cast<double>(store_.event_count())), store_.ranks().size());
@@ -139,12 +139,12 @@ class Watch {
       }
       if (Clock::now() < next || link == Viewer::Link::connecting || link == Viewer::Link::catching_up)
         continue;
-      // Without a connection nothing is known of the run: that is no hang.
+      // Without a connection the state of the run is unknown: this is no hang.
       look(link == Viewer::Link::lost ? Clock::duration::zero() : Clock::now() - changed);
       next += interval;
       if (next < Clock::now()) next = Clock::now() + interval;
     }
-    // What is left of a run that went faster than its steps were looked at may take minutes.
+    // If the run was faster than the digest, the remaining steps may take minutes.
     while (!interrupted() && !digest_.update(store_, std::chrono::milliseconds(50))) {
     }
     if (interrupted()) return interrupt_code();
@@ -171,7 +171,7 @@ class Watch {
   }
 
   void take() {
-    // A collector that was started anew at this endpoint may have another run, whose steps begin at 0.
+    // A collector restarted at this endpoint may have another run, whose steps begin at 0.
     if (store_.has_tables() && store_.tables().run_id != run_id_) {
       if (!run_id_.empty()) {
         watcher_ = analysis::Watcher(rules());
@@ -180,7 +180,7 @@ class Watch {
       }
       run_id_ = store_.tables().run_id;
     }
-    // Time 0 has moved, or the store began anew: the digest's times no longer apply.
+    // Time 0 has moved, or the store was cleared: the digest's times no longer apply.
     if (store_.origin_ns() != origin_ns_ || store_.event_count() < events_) {
       digest_ = {};
       digest_.keep_at_most(kMostRankSteps);
@@ -190,12 +190,12 @@ class Watch {
     digest_.update(store_, std::chrono::milliseconds(50));
   }
 
-  /// What the connection and the run's control have to say.
+  /// Prints messages about the connection and the run's control.
   void note(Viewer::Link link) {
     const std::string note = viewer_.control().note;  // a missing key, a refused command, who paused the run
     if (note != control_note_ && !note.empty()) say(stderr, "shardscope: {}\n", note);
     control_note_ = note;
-    // Where no key is found for the endpoint nothing of this user listens there: that is known at once.
+    // Without a key file for the endpoint, nothing of this user listens there: known at once.
     if (link == Viewer::Link::connecting && !waiting_said_ &&
         (!note.empty() || Clock::now() - began_ > kSilence)) {
       waiting_said_ = true;
@@ -219,14 +219,14 @@ class Watch {
     analysis::WatchInterval interval =
         watcher_.look(store_, digest_, quiet, control.paused || control.pausing);
     if (Clock::now() >= next_findings_) {
-      // Of the steps looked at so far: a digest of its own would read the whole run again, for minutes in
-      // which nothing else is done.
+      // From the digest's steps so far: a new digest would read the whole run again, for minutes without
+      // any output.
       watcher_.take_findings(analysis::find(store_, analysis::summarize(store_, digest_), digest_), interval);
       next_findings_ = Clock::now() + kFindingsEvery;
     }
     for (const analysis::Trigger& trigger : interval.triggers)
       failed_ |= trigger.kind == analysis::TriggerKind::rank_failed;
-    // Steps that were over before this program connected start no command; conditions that still hold do.
+    // Steps that ended before this program connected start no command; conditions that still hold do.
     std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
       return trigger.step != instrumentation::kNoId && trigger.at_ns < joined_ns_;
     });
@@ -240,8 +240,8 @@ class Watch {
     detail_.follow(interval.step, !interval.triggers.empty());
   }
 
-  /// A finding is about the run so far: what it shows is there now too, and may not be kept any more where it
-  /// began.
+  /// A finding is about the run so far: it is visible now too, while its begin may not be kept
+  /// any more.
   void keep(const analysis::Trigger& trigger) {
     const std::int64_t recent_ns =
         store_.end_ns() - 2 * std::chrono::duration_cast<std::chrono::nanoseconds>(kFindingsEvery).count();
@@ -260,7 +260,7 @@ class Watch {
     if (server_) server_->set(std::move(text));
   }
 
-  /// A disk that is full for a while does not end a watch of days.
+  /// A temporarily full disk does not end a watch of days.
   void write_metrics(const std::string& text) {
     try {
       exporter::OutputFile file(options_.metrics);
@@ -286,7 +286,7 @@ class Watch {
   std::uint64_t events_ = 0;
   std::string control_note_, run_id_, metrics_problem_;
   bool joined_ = false, lost_ = false, waiting_said_ = false, failed_ = false;
-  std::int64_t joined_ns_ = 0;  ///< on the run's clock: how far it was when this program had caught up
+  std::int64_t joined_ns_ = 0;  ///< on the run's clock: its latest event when this program had caught up
   const Clock::time_point began_ = Clock::now();
   Clock::time_point next_findings_{};
 };
@@ -327,7 +327,7 @@ void add_watch(CLI::App& app, Action& action) {
   add_size(*verb, "--memory-limit", options->memory_limit,
            "Memory of a rank's device, e.g. 24GiB: a trigger where a rank held 95 % of it");
   add_detail_switch(*verb, options->detail);
-  // What a recording cannot do: there are no ranks to command, and nothing happens now.
+  // Options for live runs only: a recording has no ranks to command and no present.
   std::vector<CLI::Option*> of_live_runs;
   for (const char* name : {"--key", "--metrics", "--prometheus", "--on-trigger", "--keep", "--raise-detail"})
     of_live_runs.push_back(verb->get_option(name));

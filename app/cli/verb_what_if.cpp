@@ -1,5 +1,5 @@
-// `what-if`: a recorded run played again on a virtual clock, with other settings. The cost model is fitted to
-// the recording first, and what it makes of the recorded settings is shown beside what was recorded.
+// `what-if`: replays a recorded run on a virtual clock, with other settings. The cost model is fitted to
+// the recording first, and its result for the recorded settings is shown beside the recorded figures.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -46,7 +46,7 @@ struct WhatIfOptions {
   bool searched = false, json = false;
 };
 
-/// Of a comparison with a verdict; a search compares medians, and plays many times.
+/// For a comparison with a verdict; a search compares medians, and plays many times.
 constexpr std::int64_t kStepsOfVerdict = analysis::kFewestForInterval + 1;
 
 std::string link_text(const std::optional<analysis::LinkPace>& link) {
@@ -63,7 +63,7 @@ nlohmann::json link_json(const std::optional<analysis::LinkPace>& link) {
           {"error_pct", link->error_pct}};
 }
 
-/// By pool, the largest over the ranks.
+/// By pool, the maximum over the ranks.
 nlohmann::json peaks_json(const analysis::Summary& summary) {
   std::map<std::string, std::int64_t> peaks;
   for (const analysis::RankSummary& rank : summary.ranks) {
@@ -75,7 +75,7 @@ nlohmann::json peaks_json(const analysis::Summary& summary) {
   return peaks;
 }
 
-/// What was given that an attached run has no use for, by name.
+/// Given options that an attached run does not support, by name.
 std::vector<const char*> options_of_own_runs(const WhatIfOptions& options) {
   const ReplayOptions& replay = options.replay;
   std::vector<const char*> given;
@@ -96,7 +96,7 @@ std::vector<const char*> options_of_own_runs(const WhatIfOptions& options) {
   return given;
 }
 
-/// The answer for a run that another framework trained; nothing for a run of this runtime.
+/// The answer for a run that another framework trained; nullopt for a run of this runtime.
 std::optional<int> of_attached_run(const WhatIfOptions& options) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(options.replay.recording, &info);
@@ -117,7 +117,7 @@ int what_if(const WhatIfOptions& options) {
     search.json = options.json;
     return search_settings_of(search);
   }
-  std::error_code ignored;  // of a file that is not there yet
+  std::error_code ignored;  // for a file that does not exist yet
   if (!options.out.empty() && fs::equivalent(options.out, options.replay.recording, ignored)) {
     throw UserError(fmt::format(
         "-o {}: is the recording that is read, which this would replace; choose another name", options.out));

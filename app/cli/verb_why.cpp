@@ -1,4 +1,4 @@
-// `why`: why a run hangs, live or as a recording kept it.
+// `why`: why a run hangs, live or recorded.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -35,13 +35,13 @@ struct WhyOptions {
   double quiet_s = 1.5;
   double wait_s = 20;
   bool json = false, stacks = false;
-  std::string ranks;                 ///< whose stacks; empty: those that the diagnosis names
+  std::string ranks;                 ///< whose stacks; empty: ranks in the diagnosis
   std::vector<std::string> ras;      ///< files: an answer of NCCL's RAS, and a later one
   std::vector<std::string> flights;  ///< files or folders: dumps of PyTorch's Flight Recorder
 };
 
 analysis::RasAnswer ras_answer(const std::string& path) {
-  // Of ten thousand ranks it is a few MB.
+  // With ten thousand ranks it is a few MB.
   constexpr std::size_t kMost = std::size_t{64} << 20;
   std::ifstream file(path, std::ios::binary);
   std::string text(kMost + 1, '\0');
@@ -58,7 +58,7 @@ analysis::RasAnswer ras_answer(const std::string& path) {
   }
 }
 
-/// What NCCL itself says, of any run.
+/// NCCL's own report, for any run.
 int why_by_ras(const WhyOptions& options) {
   const analysis::RasAnswer answer = ras_answer(options.ras.front());
   const std::optional<analysis::RasAnswer> later =
@@ -72,7 +72,7 @@ int why_by_ras(const WhyOptions& options) {
   return 0;
 }
 
-/// What PyTorch recorded of the collectives of any run.
+/// PyTorch's records of the collectives of any run.
 int why_by_flight_recorder(const WhyOptions& options) {
   const TorchDumps read = read_torch_dumps(options.flights);
   for (const std::string& problem : read.problems) say(stderr, "shardscope: --flight-recorder {}\n", problem);
@@ -87,11 +87,11 @@ int why_by_flight_recorder(const WhyOptions& options) {
   return 0;
 }
 
-/// Of a live attached run that hangs: the line of the script on each side, as far as ranks answer at once.
+/// For a live attached run that hangs: the script line of each side, for ranks that answer at once.
 std::vector<ScriptLine> lines_of_sides(collector::Viewer& viewer, store::Store& store,
                                        const analysis::Hang& hang) {
   constexpr std::chrono::seconds kPatience{2};
-  // What a program of the C interface answers is its own; threads of this runtime run no script.
+  // A program of the C interface has answers of its own; threads of this runtime run no script.
   if (!hang.hung || !store.has_tables() || store::framework_of(store.tables()) == store::Framework::zero)
     return {};
   const std::vector<std::uint32_t> ranks = ranks_of_sides(hang);
@@ -103,7 +103,7 @@ std::vector<ScriptLine> lines_of_sides(collector::Viewer& viewer, store::Store& 
       if (auto line = script_line(one.rank, one.text)) out.push_back(std::move(*line));
     }
   } catch (const UserError& error) {
-    // A key that may only view: the diagnosis stands without.
+    // A key that may only view: the diagnosis has no stacks then.
     say(stderr, "shardscope: the ranks were not asked for their stacks: {}\n", error.what());
   }
   return out;
@@ -194,7 +194,7 @@ void add_why(CLI::App& app, Action& action) {
               "Instead of a run: dumps of PyTorch's Flight Recorder, one a rank (nccl_trace_rank_0, ...), "
               "or their folder")
           ->expected(1, -1);
-  // Of a run, or of RAS, or of the Flight Recorder.
+  // A run, or RAS, or the Flight Recorder.
   verb->get_option("run")->excludes(ras)->excludes(flights);
   ras->excludes(flights);
   verb->callback([options, &action] { action = [options] { return why(*options); }; });

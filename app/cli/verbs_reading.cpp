@@ -73,14 +73,14 @@ std::string how_it_ended(const store::Store& store, const store::RankRow& row) {
                                                 : std::string("did not say that it ended");
 }
 
-/// It ended properly, and nothing is damaged or missing: no event was dropped or lost on the way to it, or
-/// deleted by a limit, either.
+/// Complete, and nothing is damaged or missing: no event was dropped, lost in transit, or
+/// deleted by a limit.
 bool is_whole(const store::RecordingInfo& info, const store::Store& store, const store::Losses& losses) {
   return info.complete && info.problems.empty() && store.not_kept().events == 0 &&
          losses.dropped + losses.lost_messages + losses.damaged_events + losses.absent_events == 0;
 }
 
-/// What the recorder was asked to keep.
+/// The recorder's limits.
 std::vector<std::string> limits_text(const store::Retention& limits) {
   std::vector<std::string> out;
   if (limits.max_age_ns > 0) out.push_back("limit: the last " + analysis::time_text(limits.max_age_ns));
@@ -253,7 +253,7 @@ int print_findings(const Reading& reading) {
   return 0;
 }
 
-/// More than two: each against the first.
+/// More than two: each compared with the first.
 int print_sweep(const Reading& reading) {
   std::vector<std::string> files{reading.file};
   files.insert(files.end(), reading.others.begin(), reading.others.end());
@@ -262,7 +262,7 @@ int print_sweep(const Reading& reading) {
   std::vector<store::Store> stores;
   std::vector<analysis::Digest> digests;
   std::vector<analysis::Summary> summaries;
-  stores.reserve(files.size());  // sides refer to them
+  stores.reserve(files.size());  // sides have references to them
   digests.reserve(files.size());
   summaries.reserve(files.size());
   std::vector<analysis::SweepSide> sides;
@@ -285,7 +285,7 @@ int print_sweep(const Reading& reading) {
   return 0;
 }
 
-/// What `compare --by` takes.
+/// Values of `compare --by`.
 const std::map<std::string, analysis::CompareBy>& comparisons_by() {
   using By = analysis::CompareBy;
   static const std::map<std::string, By> kAll = {

@@ -18,7 +18,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// Of the run's time, and then each time after twice as long: findings look at all steps up to there.
+/// Run time of the first findings, later ones each after twice as long: findings read all steps so far.
 constexpr std::int64_t kFirstFindings_ns = 30'000'000'000;
 
 std::string run_time_text(std::int64_t ns) {
@@ -65,7 +65,7 @@ int play(const PlayOptions& options) {
   const auto each_ns = static_cast<std::int64_t>(options.interval_s * 1e9);
   const std::int64_t end_ns = replay.end_ns();
   std::int64_t at_ns = 0;
-  // Once also where there is no event: a rank may have failed before its first.
+  // At least once, even without events: a rank may have failed before its first.
   do {
     at_ns = at_ns > end_ns - each_ns ? end_ns : at_ns + each_ns;
     replay.advance(store, at_ns);

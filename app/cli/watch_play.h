@@ -1,4 +1,4 @@
-// `watch FILE`: the lines that a watch of the live run would have printed, from its recording.
+// `watch FILE`: prints, from a recording, the lines of a watch of the live run.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace shardscope::cli {
 
-/// A line at `time`, or one of JSON, and its triggers, on standard output.
+/// Prints a line with `time`, or one of JSON, and its triggers, on standard output.
 void print_interval(const analysis::WatchInterval& interval, bool json, const std::string& time);
-/// Of the triggers those of these names stay; empty: all.
+/// Removes triggers with other names; empty: keeps all.
 void keep_named(std::vector<analysis::Trigger>& triggers, const std::vector<std::string>& names);
 
 struct PlayOptions {
@@ -21,7 +21,7 @@ struct PlayOptions {
   std::vector<std::string> triggers;
   std::int64_t memory_limit = 0;  ///< bytes; 0: none
 };
-/// 1: a rank failed. Throws UserError where the recording keeps a part of its run only.
+/// Returns 1 where a rank failed. Throws UserError where the recording keeps only a part of its run.
 [[nodiscard]] int play(const PlayOptions& options);
 
 }  // namespace shardscope::cli

@@ -28,8 +28,8 @@ using analysis::PlayOutcome;
 using analysis::SearchResult;
 using analysis::SearchSetting;
 
-/// Of the step times that docs/what-if-pairs.md measured after one change, nine of ten were this close to
-/// their prediction. what_if_test.py holds it to that page.
+/// Nine of ten step times in docs/what-if-pairs.md, measured after one change, were this close to
+/// their prediction. what_if_test.py compares it with that page.
 constexpr double kMeasuredErrorPct = 7.1;
 
 /// The recorded value of KEY as JSON; "null" where it has none.
@@ -65,7 +65,7 @@ std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector
     }
     if (std::ranges::count(space, key, &SearchSetting::name) > 1)
       throw UserError(fmt::format("--over {}: the key is given twice; give all its values at once", text), 2);
-    // A key that is misspelt is an error, not a run that is refused.
+    // A misspelt key is an error, not a refused run.
     static_cast<void>(run.changed(space.back().values.back().sets));
   }
   std::stable_partition(space.begin(), space.end(), [](const SearchSetting& setting) {
@@ -74,7 +74,7 @@ std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector
   return space;
 }
 
-/// The keys that --set has given stay as given.
+/// Keys given by --set are not searched.
 void leave_out_given(std::vector<SearchSetting>& space, const std::vector<std::string>& sets) {
   std::set<std::string> given;
   for (const std::string& set : sets) given.insert(set.substr(0, set.find('=')));
@@ -87,7 +87,7 @@ void leave_out_given(std::vector<SearchSetting>& space, const std::vector<std::s
   for (std::size_t i = space.size(); i-- > 0;) {
     if (!is_given(space[i])) continue;
     if (i == 0) {
-      // Others name their stages by its values: it stays, with the one that was recorded or given.
+      // Other settings refer to stages by its values: it stays, with the recorded or given one.
       space[i].values.resize(1);
     } else {
       space.erase(space.begin() + static_cast<std::ptrdiff_t>(i));
@@ -120,7 +120,7 @@ struct Search {
   [[nodiscard]] double change_pct(std::size_t index) const {
     return 100 * (predicted_ms(index) / run.pace().step_ms - 1);
   }
-  /// How far a prediction may be off: as far as those of the measured pairs, or the model from this
+  /// Expected error of a prediction: the larger of that of the measured pairs and that of the model for this
   /// recording.
   [[nodiscard]] double error_pct() const {
     return std::max(kMeasuredErrorPct, std::abs(run.model_error_pct()));
@@ -144,7 +144,7 @@ std::string joined(const std::vector<std::string>& sets) {
   return sets.empty() ? "as recorded" : fmt::format("{}", fmt::join(sets, " "));
 }
 
-/// What the figures bear, in a sentence or two.
+/// Conclusion from the figures, in one or two sentences.
 std::string verdict(const Search& search, const std::vector<std::size_t>& best) {
   if (best.empty()) {
     const std::size_t smallest = analysis::smallest_played(search.result);
@@ -172,7 +172,7 @@ std::string verdict(const Search& search, const std::vector<std::size_t>& best) 
       beside);
 }
 
-/// The model plays every product at the recorded rate; those of a smaller micro-batch are slower.
+/// The model plays every product at the recorded rate; products of a smaller micro-batch are slower.
 bool has_smaller_micro_batch(const Search& search, std::size_t index) {
   const std::string key = "train_micro_batch_size_per_gpu=";
   return std::ranges::any_of(search.sets(index), [&](const std::string& set) {

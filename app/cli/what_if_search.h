@@ -1,4 +1,4 @@
-// `what-if --search`: the settings that the fitted model says are fastest within a memory limit, and how sure
+// `what-if --search`: the fastest settings within a memory limit according to the fitted model, and how sure
 // that is.
 #pragma once
 
@@ -19,7 +19,7 @@ struct SearchOptions {
   bool json = false;
 };
 
-/// Prints the outcome; the exit code. Throws UserError and config::ConfigError.
+/// Prints the outcome and returns the exit code. Throws UserError and config::ConfigError.
 int search_settings_of(const SearchOptions& options);
 
 }  // namespace shardscope::cli

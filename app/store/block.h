@@ -1,6 +1,6 @@
-// A block: a stretch of one rank's events that is complete, with all that is needed to show it without
-// reading the events (levels of detail, sums) and to read them without what was before (a keyframe).
-// docs/recording.md, "Blocks", specifies how it is stored. Times are of the collector's clock.
+// A block: a complete interval of one rank's events, with what is needed to show it without reading the
+// events (levels of detail, sums) and to decode them without the blocks before (a keyframe).
+// docs/recording.md, "Blocks", specifies the encoding. Times are on the collector's clock.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ inline constexpr std::size_t kBlockBuckets = 16;
 
 struct BlockLane {
   std::int64_t end_ns =
-      Lane::kNever;                  ///< the lane's latest event; its stretch began at the keyframe's last_ns
+      Lane::kNever;                  ///< the lane's latest event; the block begins at the keyframe's last_ns
   std::vector<DensityPyramid> rows;  ///< by depth, coarse
   std::vector<std::uint8_t> fine;    ///< by depth: shift() of the page's levels of detail
 };
@@ -41,7 +41,7 @@ struct BlockPeaks {
 struct TileRow {
   std::uint32_t row = 0;         ///< tile_row()
   std::vector<std::byte> bytes;  ///< packed; see decode_tile()
-  SpillFile::Place spilled{};    ///< where they are instead
+  SpillFile::Place spilled{};    ///< location of the bytes once they are in the temporary file
 };
 
 /// What identifies a block, and what is missing before it.
@@ -49,7 +49,7 @@ struct BlockOrigin {
   std::uint32_t rank = 0;
   std::uint64_t sequence = 0;
   std::uint32_t parts = 0, events = 0;
-  // What is missing before it, as in Chunk.
+  // Events missing before it, as in Chunk.
   std::uint64_t dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
   std::int64_t missing_begin_ns = 0, missing_end_ns = 0;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
@@ -58,7 +58,7 @@ struct BlockOrigin {
 };
 
 struct Block : BlockOrigin {
-  /// What became, up to this block's end, of a span that was open when it began.
+  /// State, at this block's end, of a span that was open when the block began.
   struct Carried {
     std::uint8_t stream = 0, depth = 0;
     std::int64_t end_ns = 0, mark_ns = 0;
@@ -67,9 +67,9 @@ struct Block : BlockOrigin {
   RankKeyframe begin;
   std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount> corrections;
   std::array<BlockMemory, ev::kMemoryPoolCount> memory;
-  KindSet kinds;  ///< of instants; known once the block is in its run
+  KindSet kinds;  ///< of instants; set when the run adds the block
   std::uint32_t gates = 0;
-  // Taken over by the run when the block enters it: what is kept of a long run is mostly its blocks.
+  // The run takes these over when it adds the block: blocks are most of the memory of a long run.
   std::vector<BlockLane> lanes = std::vector<BlockLane>(ev::kStreamCount);
   DensityPyramid waits;
   std::vector<BlockPeaks> peaks = std::vector<BlockPeaks>(ev::kMemoryPoolCount);
@@ -78,28 +78,28 @@ struct Block : BlockOrigin {
   std::vector<SpanTotal> totals;
   std::vector<ev::Event> notable;  ///< RankState::notable()
 
-  // Where its events are: rows of a recording, or a chunk in memory.
+  // Location of its events: rows of a recording, or a chunk in memory.
   std::vector<std::int64_t> rows;
   std::vector<std::byte> chunk;
-  // Empty: the recording has them in row rows[0].
+  // Empty: stored in row rows[0] of the recording.
   std::vector<std::byte> page;
   std::vector<std::byte> statuses;  ///< of every parameter, when the block begins
-  /// Rows of the tile that ends with this block, ascending; empty: there is none, or the recording has it.
+  /// Rows of the tile that ends with this block, ascending; empty: none ends here, or the recording has it.
   std::vector<TileRow> tile;
-  /// Where chunk, page and statuses are instead, of a run that is live and long. Tiles have their own.
+  /// Location of chunk, page and statuses in the temporary file, for a long live run. Tiles have their own.
   struct Spilled {
     SpillFile::Place chunk, page, statuses;
   };
   Spilled spilled;
-  bool damaged = false;  ///< found so when it was read: shown as a gap
-  bool sum = false;      ///< its events were not kept (block_sum.h): there is nothing to be read
+  bool damaged = false;  ///< found when it was read: shown as a gap
+  bool sum = false;      ///< its events were not kept (block_sum.h) and cannot be read
 
   [[nodiscard]] std::size_t bytes() const noexcept;
-  /// Bytes of these that can be spilled.
+  /// Bytes of these members that can be spilled.
   [[nodiscard]] std::size_t packed_bytes() const noexcept;
 };
 
-/// What a rank's figures take of a block.
+/// The part of a block that a rank's figures need.
 struct BlockHead : BlockOrigin {
   std::array<std::uint8_t, ev::kStreamCount> depths{};
   std::array<bool, ev::kMemoryPoolCount> has_memory{};
@@ -110,39 +110,39 @@ struct BlockHead : BlockOrigin {
   std::vector<ev::Event> notable;
 };
 
-/// A block of a recording as it is stored, until it is looked at.
+/// A block of a recording in its stored form, decoded on first access.
 struct PackedBlock {
   BlockOrigin origin;
-  std::vector<std::byte> bytes;  ///< as encode_block() makes them
-  std::int64_t row = 0;          ///< where its events are; of a sum nowhere
-  bool sum = false;              ///< as Block has it
-  bool damaged = false;          ///< found so, and named
+  std::vector<std::byte> bytes;  ///< output of encode_block()
+  std::int64_t row = 0;          ///< row of its events; unused for a sum
+  bool sum = false;              ///< as Block::sum
+  bool damaged = false;          ///< found when decoded, and reported
 };
 
-/// The finer levels of detail, read when they are looked at.
+/// The finer levels of detail, read on demand.
 struct BlockPage {
   std::array<std::vector<DensityPyramid>, ev::kStreamCount> lanes;  ///< by depth
   DensityPyramid waits;
   [[nodiscard]] std::size_t bytes() const noexcept;
 };
 
-/// What the stretch after a rank's last block begins with.
+/// State at the end of a rank's last block, with which the next events begin.
 struct BlockTail {
   RankKeyframe begin;
   std::vector<ParamState> statuses;  ///< by parameter
 };
 
-/// Ends the stretch that `state` holds and lets it go, after `ended(state)` has seen its levels of detail.
-/// `begin`: its keyframe at the stretch's begin. `pauses`: of the rank, as far back as a span of the stretch
-/// began. What identifies the events (sequence to gap, rows, chunk) is left to the caller.
+/// Ends the block that `state` holds and clears it, after `ended(state)` has read its levels of detail.
+/// `begin`: the keyframe at the block's begin. `pauses`: the rank's, back to the earliest begin of a span in
+/// the block. The caller sets what identifies the events (sequence to gap, rows, chunk).
 [[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin, const Pauses& pauses,
                          const std::function<void(const RankState&)>& ended = {});
 
-/// `page` and `statuses` of the block are written apart.
+/// Without `page` and `statuses` of the block, which are stored separately.
 [[nodiscard]] std::vector<std::byte> encode_block(const Block& block);
-// All throw std::runtime_error naming what is damaged.
+// All throw std::runtime_error naming the damaged part.
 [[nodiscard]] Block decode_block(const std::byte* data, std::size_t bytes);
-/// Refuses what decode_block() would refuse, and takes a third of the time.
+/// Rejects whatever decode_block() rejects, in a third of the time.
 [[nodiscard]] BlockHead decode_head(const std::byte* data, std::size_t bytes);
 [[nodiscard]] BlockPage decode_page(const std::byte* data, std::size_t bytes,
                                     DensityPyramid::Levels levels = DensityPyramid::Levels::all);

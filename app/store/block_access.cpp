@@ -10,18 +10,18 @@
 namespace shardscope::store {
 namespace {
 
-/// A frame looks at a few: what is in view, all of the run, what is beside what is in view.
+/// A frame needs a few: the view, the whole run, and what is beside the view.
 constexpr std::size_t kMostShownRanges = 64;
 
-// Parts of a block in the cache: its page, and what it is read for.
-// Counted from 255 down: parts of RankState::For are small numbers from 0 up, and both are keys of one cache.
+// Keys of a block's data in the cache: its page, or a part as RankState::For.
+// Counted from 255 down: values of RankState::For are small numbers from 0 up, and both are keys of a cache.
 constexpr std::uint8_t page_of(BlockAccess::Detail detail) noexcept {
   return static_cast<std::uint8_t>(255 - static_cast<std::uint8_t>(detail));
 }
 constexpr std::uint8_t kTilePart = page_of(static_cast<BlockAccess::Detail>(BlockAccess::kDetails));
 constexpr std::uint8_t part_of(RankState::For part) noexcept { return static_cast<std::uint8_t>(part); }
 
-/// The events that something is made of.
+/// The part of a chunk that is decoded.
 // Chunks store changes of state apart from other events (column_decoder.cpp), so that either can be decoded
 // alone.
 constexpr Chunk::Part events_for(RankState::For part) noexcept {
@@ -30,7 +30,7 @@ constexpr Chunk::Part events_for(RankState::For part) noexcept {
   return Chunk::Part::all;
 }
 
-/// Makes a medium page of a whole one.
+/// Makes a medium page of a full one.
 void drop_finer(BlockPage& page) {
   for (std::vector<DensityPyramid>& lane : page.lanes) {
     for (DensityPyramid& row : lane) row.drop_finer(BlockAccess::kMediumBuckets);
@@ -41,35 +41,35 @@ void drop_finer(BlockPage& page) {
 }  // namespace
 
 void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame) {
-  // Before the clocks of the last limit are set back.
+  // Before the measurements of the last limit are reset.
   note_drawing();
-  // What is new is drawn whole; what drawing takes is known from the frames before.
-  // Never more than asked for, and nothing where drawing alone fills the frame.
+  // A new range is drawn completely; the time for drawing is estimated from the frames before.
+  // Never more than requested, and nothing where drawing alone fills the frame.
   if (time && frame.count() > 0) time = std::clamp(frame - drawing_, std::chrono::nanoseconds(0), *time);
   left_ = time;
   granted_ = time.value_or(std::chrono::nanoseconds(0));
   frame_ = frame;
   looked_ = std::chrono::nanoseconds(0);
-  // Between two frames there may be one without a limit that looks at nothing.
+  // Between two frames there may be a call without a limit and without shown ranges.
   if (!ranges_.empty()) {
     ranges_.swap(ranges_before_);
     ranges_.clear();
   }
   all_seen_before_ = true;
-  // Each limit lets one block through anew, see may_read().
+  // Each limit allows one read again, see may_read().
   read_since_limit_ = short_of_time_ = packed_left_ = false;
 }
 
 void BlockAccess::note_drawing() {
   if (!left_ || ranges_.empty() || all_seen_before_) return;
-  // Looking without the reading in it: granted less left is what reading took.
+  // Time of queries without their reads: granted minus left is the time spent on reading.
   const std::chrono::nanoseconds took = looked_ - (granted_ - *left_);
-  // What was costly once is expected for a while.
+  // Decays slowly, so that an expensive frame is still expected in the next ones.
   drawing_ = std::max(took, drawing_ - drawing_ / 8);
 }
 
 void BlockAccess::share_cache() {
-  // A question about every rank takes a state of each: with many ranks half of the room is theirs, with few
+  // A query over all ranks needs a state of each: with many ranks states get half of the cache, with few
   // an eighth.
   const std::size_t states = ranks_ > kRanksWithRoom ? cache_limit_ / 2 : cache_limit_ / 8;
   states_cache_.set_limit(states);
@@ -87,11 +87,11 @@ void BlockAccess::set_ranks(std::size_t ranks) {
   share_cache();
 }
 
-// Time of a read counts against the limit even where it throws: hence the destructor.
+// The time of a read counts against the limit even where it throws: hence the destructor.
 class BlockAccess::Measured {
  public:
   Measured(BlockAccess& access, Pace& pace) : access_(access), pace_(pace) {
-    // Without a limit no clock is asked.
+    // Without a limit the clock is not read.
     if (access.left_) begin_ = std::chrono::steady_clock::now();
   }
   ~Measured() {
@@ -116,30 +116,30 @@ void BlockAccess::begin_read(const ShownRange& range) {
     return std::find(ranges.begin(), ranges.end(), range) != ranges.end();
   };
   if (in(ranges_)) return;
-  // One new range is enough to take the frame for new.
+  // One new range makes the frame count as new.
   all_seen_before_ = all_seen_before_ && in(ranges_before_);
-  // What is beyond is taken for new in the next frame, and time is left for drawing it.
+  // A range beyond counts as new in the next frame, and time is left for drawing it.
   if (ranges_.size() < kMostShownRanges) ranges_.push_back(range);
 }
 
 std::chrono::nanoseconds BlockAccess::time_left() const {
   if (!all_seen_before_ || ranges_.empty()) return *left_;
-  // Nothing new is drawn: all of the frame that is not spent on looking may be spent on reading.
+  // Nothing new is drawn: all of the frame that queries do not need may be spent on reading.
   return std::max(*left_, frame_ - looked_ - (std::chrono::steady_clock::now() - looking_since_));
 }
 
 bool BlockAccess::may_read(const Pace& pace) {
   if (!left_) return true;
-  // One at least, so that a slow machine gets there as well.
+  // At least one, so that a slow machine makes progress.
   if (!std::exchange(read_since_limit_, true)) return true;
-  // Once refused, all is refused until the next limit, even what would be quicker.
+  // After the first denial all reads are denied until the next limit, even faster ones.
   if (!short_of_time_ && pace.each < time_left()) return true;
   short_of_time_ = true;
   ++denied_;
   return false;
 }
 
-// Its own flag in place of short_of_time_: refused unpacking does not end the reading of what is unpacked.
+// A separate flag instead of short_of_time_: a denied unpacking does not deny other reads.
 bool BlockAccess::may_unpack() {
   if (!left_ || !std::exchange(read_since_limit_, true) || packed_.each < *left_) return true;
   packed_left_ = true;
@@ -147,7 +147,7 @@ bool BlockAccess::may_unpack() {
   return false;
 }
 
-// Nothing was read so far: one read is free, whatever time there is.
+// The first read after limit() is always allowed.
 bool BlockAccess::has_time() {
   if (!left_ || !read_since_limit_ || (!short_of_time_ && time_left().count() > 0)) return true;
   short_of_time_ = true;
@@ -155,11 +155,11 @@ bool BlockAccess::has_time() {
 }
 
 void BlockAccess::damaged(Block& block, const std::string& why) {
-  // Before anything else: `damaged` keeps it from being read, and named, again.
+  // First: `damaged` prevents reading and reporting the block again.
   block.damaged = true;
-  // Pages of it may be in view: whoever drew them must draw again.
+  // Pages of it may be in view and must be drawn again.
   cache_.invalidate();
-  // "chunk: " is how Chunk::decode() begins its texts; the number of the chunk is said below.
+  // Chunk::decode() begins its texts with "chunk: "; the chunk's number is added below.
   std::string text = why;
   if (text.rfind("chunk: ", 0) == 0) text = text.substr(7);
   problems_.push_back((block.rows.empty() ? "a block" : "chunk " + std::to_string(block.rows.front())) +
@@ -172,7 +172,7 @@ void BlockAccess::damaged(Block& block, const std::string& why) {
 
 void BlockAccess::missing(Block& block, const std::string& why) {
   if (rows_ == nullptr || !rows_->was_deleted(block.rank, block.sequence)) return damaged(block, why);
-  block.sum = true;  // what is here of it is right, and all that there is
+  block.sum = true;  // its figures are right, and all that is left
   cache_.invalidate();
   damage_.push_back({.rank = block.rank,
                      .begin_ns = block.begin_ns,
@@ -182,18 +182,18 @@ void BlockAccess::missing(Block& block, const std::string& why) {
 }
 
 bool BlockAccess::spill(Block& block) {
-  // What is counted before and after: a move that fails halfway leaves packed_bytes right.
+  // Computed before and after: a move that fails halfway leaves packed_bytes correct.
   const std::size_t before = block.packed_bytes();
-  // Only when the file has the bytes are those in memory given up.
+  // Bytes in memory are freed only when the file has them.
   const auto move = [&](std::vector<std::byte>& bytes, SpillFile::Place& to) {
     if (bytes.empty()) return true;
     const std::optional<SpillFile::Place> place = spill_.put(bytes);
     if (!place) return false;
     to = *place;
-    std::vector<std::byte>().swap(bytes);  // its room, too: an empty list assigned would keep that
+    std::vector<std::byte>().swap(bytes);  // frees the memory; assigning an empty list would not
     return true;
   };
-  // && stops at the first that finds no room: the rest stays in memory, and the place of what has moved is
+  // && stops at the first that does not fit: the rest stays in memory, and the places of the moved ones are
   // set.
   bool all = move(block.chunk, block.spilled.chunk) && move(block.page, block.spilled.page) &&
              move(block.statuses, block.spilled.statuses);
@@ -202,7 +202,7 @@ bool BlockAccess::spill(Block& block) {
   return all;
 }
 
-// Places that hold nothing are none to drop: SpillFile knows them by their 0 bytes.
+// Places with 0 bytes are ignored by SpillFile.
 void BlockAccess::forget(const Block& block) {
   packed_bytes -= block.packed_bytes();
   spill_.drop(block.spilled.chunk);
@@ -216,7 +216,7 @@ std::vector<std::byte> BlockAccess::packed(const std::vector<std::byte>& held,
   return spilled.bytes != 0 ? spill_.get(spilled) : held;
 }
 
-// In this order of places: memory, the temporary file, the recording.
+// Looked up in memory, then in the temporary file, then in the recording.
 std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
   std::vector<Chunk> out;
   if (!block.chunk.empty()) {
@@ -229,7 +229,7 @@ std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
     return out;
   }
   if (rows_ == nullptr) throw std::runtime_error("its events are not there");
-  // Checked against the block: a damaged file may hold another chunk under this id.
+  // A damaged file may have another chunk under this id.
   for (const std::int64_t row : block.rows) {
     out.push_back(rows_->chunk(row, part));
     if (out.back().rank != block.rank) throw std::runtime_error("holds events of another rank");
@@ -247,7 +247,7 @@ const BlockCache::Held* BlockAccess::known_page(const Block& block, std::uint32_
 const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index, Detail detail, Read read) {
   if (block.damaged || block.sum || read == Read::never || (read == Read::if_time && !may_read(pages_)))
     return nullptr;
-  // From here on the time counts, decoding included.
+  // From here on time counts, including decoding.
   const Measured measured(*this, pages_);
   try {
     const auto page = std::make_shared<BlockPage>();
@@ -261,10 +261,10 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
       const std::vector<std::byte> bytes = rows_->page(block.rows.front());
       *page = decode_page(bytes.data(), bytes.size());
     }
-    // After decoding: the page is read whole and kept in part, since hundreds of them are in view then.
+    // After decoding: the page is read completely and kept in part, because hundreds of them are in view.
     if (detail == Detail::medium) drop_finer(*page);
     return cache_.put({block.rank, index, page_of(detail)}, page, page->bytes());
-    // Before runtime_error, of which it is one: a row that the recorder deleted is no damage.
+    // Before runtime_error, its base class: a row that the recorder deleted is no damage.
   } catch (const RowMissing& error) {
     missing(block, std::string("its levels of detail: ") + error.what());
     return nullptr;
@@ -280,13 +280,13 @@ std::optional<Block> BlockAccess::unpack(PackedBlock& packed, Read read) {
   Block block;
   try {
     block = decode_block(packed.bytes.data(), packed.bytes.size());
-    // Of a sum the events are gone, and with them what only helps to read them.
+    // A sum's events are deleted, and so is the data that only serves to decode them.
     if (packed.sum) begin_sum(block);
   } catch (const std::runtime_error& error) {
-    // Half-decoded fields must not be shown: the origin alone is known to be right.
+    // Half-decoded fields must not be shown: only the origin is known to be right.
     block = Block();
     static_cast<BlockOrigin&>(block) = packed.origin;
-    // Unpacked again whenever it is looked at, named once.
+    // Unpacked at every access, reported once.
     if (!std::exchange(packed.damaged, true))
       damaged(block, std::string("its levels of detail: ") + error.what());
   }
@@ -302,7 +302,7 @@ BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t ti
                                     [](const TileRow& r, std::uint32_t value) { return r.row < value; });
   const bool in_memory = own != last.tile.end() && own->row == row;
   if (!in_memory && (rows_ == nullptr || last.rows.empty())) return {};
-  // The row's bits lie below the tile's, so that no two rows of a rank have one key.
+  // The row's bits are below the tile's, so that no two rows of a rank have the same key.
   const BlockCache::Key key{last.rank, tile << kTileRowBits | row, kTilePart};
   if (const auto* known = cache_.find(key)) return {.held = known, .stored = true};
   if (!may_read(tiles_)) return {.held = nullptr, .stored = true};
@@ -313,11 +313,11 @@ BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t ti
     if (spilled) read = spill_.get(own->spilled);
     if (!in_memory) read = rows_->tile(last.rows.front(), row);
     const std::vector<std::byte>& bytes = in_memory && !spilled ? own->bytes : read;
-    // Stored under this id, but with nothing in it: its blocks are asked.
+    // The row has no bytes: its blocks are used.
     if (bytes.empty()) return {};
     const auto levels = std::make_shared<DensityPyramid>(decode_tile(bytes.data(), bytes.size()));
     return {.held = cache_.put(key, levels, sizeof *levels + levels->bytes()), .stored = true};
-    // Not damaged(): the blocks below the tile have the same and stay readable.
+    // Not damaged(): the blocks of the tile have the same data and stay readable.
   } catch (const std::runtime_error& error) {
     problems_.push_back("levels of detail of rank " + std::to_string(last.rank) + " up to " +
                         (last.rows.empty() ? "sequence " + std::to_string(last.sequence)
@@ -341,31 +341,31 @@ std::vector<ParamState> BlockAccess::statuses(const Block& block) {
 std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, RankState::For part,
                                                     Read read) {
   const BlockCache::Key key{block.rank, index, part_of(part)};
-  // States have a cache of their own, or a look through time would throw out every page.
+  // States have a cache of their own, or moving through time would evict every page.
   BlockCache& cache = part == RankState::For::states ? states_cache_ : cache_;
   if (const auto* known = cache.find(key)) return std::static_pointer_cast<const RankState>(known->value);
   if (block.damaged || block.sum || (read == Read::if_time && !may_read(states_))) return nullptr;
   const Measured measured(*this, states_);
   try {
-    // Spans alone need no status of a parameter before them.
+    // Spans alone need no parameter status before them.
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
     std::vector<ParamState> before;
     if (with_statuses) before = statuses(block);
     if (block.damaged || block.sum) return nullptr;
     std::vector<Chunk> chunks = this->chunks(block, events_for(part));
-    // The keyframe has what was open when the block begins; without it ends of such spans would have no
-    // beginning.
+    // The keyframe has the spans open at the block's begin; without it their ends would have no
+    // begin.
     auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);
     state->set_stage(model_state, initial);
     std::optional<Missing> missing;
     if (block.gap) missing = missing_of(block);
-    // Several chunks: what the first one has would be the wrong size.
+    // With several chunks the first one's size would be wrong.
     if (chunks.size() == 1) state->reserve(chunks.front().events);
     for (Chunk& chunk : chunks) {
       state->add(chunk.events, chunk.clock_offset_ns, parents, missing);
       Chunk::recycle(std::move(chunk));
     }
-    // No event follows: what is missing may reach beyond the last one.
+    // No event follows: events may be missing after the last one.
     state->end_missing(missing);
     state->settle();
     cache.put(key, state, state->bytes());

@@ -1,4 +1,4 @@
-// The integers of which blocks, pages and statuses are made; docs/recording.md, "Blocks".
+// Integer encodings of blocks, pages and statuses; docs/recording.md, "Blocks".
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace shardscope::store {
 
-/// Writes times as differences from one time of the block. Two values of them are special: never, and open.
+/// Writes times as differences from one time of the block. Two values are special: never, and open.
 class BlockWriter : public ByteWriter {
  public:
   BlockWriter(std::vector<std::byte>& out, std::int64_t base_ns) : ByteWriter(out), base_ns_(base_ns) {}
@@ -39,7 +39,7 @@ class BlockReader : public ByteReader {
     if (value == 1) return kOpen;
     return after(base_ns_, unzigzag(value - 2));
   }
-  /// Fails where the sum is beyond the times that are written: differences of such times could overflow.
+  /// Fails where the sum exceeds the range of written times: differences of such times could overflow.
   std::int64_t after(std::int64_t base_ns, std::int64_t ns) {
     const auto sum =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(base_ns) + static_cast<std::uint64_t>(ns));
@@ -65,7 +65,7 @@ class BlockReader : public ByteReader {
   void version(std::uint8_t known) {
     if (fixed<std::uint8_t>() != known) fail("has a version that this program does not know");
   }
-  /// A number of lanes. Further lanes of a newer program cannot be shown by this one.
+  /// A number of lanes. Fails on more lanes than this program has (a newer program's file).
   std::size_t lane_count() {
     const std::uint64_t lanes = varint();
     if (lanes > instrumentation::kStreamCount) fail("has lanes that this program does not know");

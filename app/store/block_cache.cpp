@@ -32,7 +32,7 @@ const BlockCache::Held* BlockCache::put(const Key& key, std::shared_ptr<const vo
 }
 
 void BlockCache::make_room() {
-  // Each is spared once at most, so that this ends; the newest is the last that would go.
+  // Each entry is spared at most once, so the loop ends; the newest would be the last to be removed.
   while (bytes_ > limit_ && entries_.size() > 1) {
     const auto oldest = std::prev(entries_.end());
     if (std::exchange(oldest->held.used, false)) {

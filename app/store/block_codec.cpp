@@ -8,10 +8,10 @@
 namespace shardscope::store {
 namespace {
 
-/// 2: has its number of lanes.
+/// 2: stores its number of lanes.
 constexpr std::uint8_t kBlockVersion = 2;
 
-/// In the order of encode_block(). begin_ns comes first, since it is the base of every time after it.
+/// In the order of encode_block(). begin_ns comes first, because all later times are relative to it.
 void read_origin(BlockReader& in, BlockOrigin& block) {
   in.version(kBlockVersion);
   block.begin_ns = in.fixed<std::int64_t>();
@@ -34,14 +34,14 @@ void read_origin(BlockReader& in, BlockOrigin& block) {
 
 }  // namespace
 
-/// Through the codec itself: what is shown while a run is live and what a recording gives back then have the
-/// same rounding.
+/// Through the codec itself, so that a live run and its recording show the same
+/// rounding.
 DensityPyramid coarse(const DensityPyramid& fine) {
   std::vector<std::byte> bytes;
   ByteWriter writer(bytes);
   fine.encode(writer, kBlockBuckets);
   ByteReader reader(bytes.data(), bytes.size(), "level of detail");
-  // The finest level alone: upper levels are made of it where they are needed.
+  // The finest level only: upper levels are computed from it where they are needed.
   return DensityPyramid::decode(reader, DensityPyramid::Levels::finest);
 }
 
@@ -66,9 +66,9 @@ std::vector<std::byte> encode_block(const Block& block) {
   out.time(block.end_ns);
   out.varint(block.gap ? 1 : 0);
   out.varint(ev::kStreamCount);
-  // What was going on when the block begins, so that its events can be read without those before it.
+  // State at the block's begin, so that its events can be decoded without those before it.
   write_keyframe(out, block.begin);
-  // kStreamCount of them, as many as the number above says.
+  // kStreamCount of them, the number written above.
   for (const BlockLane& lane : block.lanes) {
     out.time(lane.end_ns);
     out.varint(lane.rows.size());
@@ -87,7 +87,7 @@ Block decode_block(const std::byte* data, std::size_t size) {
   BlockReader in(bytes.data(), bytes.size(), "block");
   Block block;
   read_origin(in, block);
-  // May be less than kStreamCount, never more: lane_count() refuses what this program does not know.
+  // May be less than kStreamCount, never more: lane_count() rejects more.
   const std::size_t lanes = in.lane_count();
   block.begin = read_keyframe(in, lanes);
   // A program with fewer lanes may have written it: the others stay empty.
@@ -95,24 +95,24 @@ Block decode_block(const std::byte* data, std::size_t size) {
     in.now_reading("lanes");
     lane.end_ns = in.time();
     const std::size_t depths = in.count();
-    // count() has refused more than there are bytes; this refuses more than a lane can have.
+    // count() has rejected more than there are bytes; this rejects more than a lane can have.
     if (depths > Lane::kMaxDepth) in.fail("have too many rows");
     for (std::size_t d = 0; d < depths; ++d) {
       lane.rows.push_back(DensityPyramid::decode(in, DensityPyramid::Levels::finest));
     }
-    // The page's bucket widths, by which a reader knows whether the page is worth reading.
+    // The page's bucket widths: whether reading the page is worthwhile.
     for (std::size_t d = 0; d < depths; ++d) lane.fine.push_back(in.small<std::uint8_t>());
   }
   block.waits = DensityPyramid::decode(in, DensityPyramid::Levels::finest);
   read_memory(in, block);
   read_sums(in, block);
-  // Bytes behind the last field are of a format that this program does not know, or damage.
+  // Bytes after the last field: a format that this program does not know, or damage.
   if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
   return block;
 }
 
-/// The same bytes with less memory: depths, peaks and sums are taken, levels of detail and memory stretches
-/// stepped over. What decode_block() refuses is refused here as well, so that damage is found where only
+/// The same bytes with less memory: depths, peaks and sums are read, levels of detail and memory intervals
+/// skipped. Rejects whatever decode_block() rejects, so that damage is found where only
 /// heads are read.
 BlockHead decode_head(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
@@ -123,14 +123,14 @@ BlockHead decode_head(const std::byte* data, std::size_t size) {
   skip_keyframe(in, lanes);
   for (std::uint8_t& depth : std::span(head.depths).first(lanes)) {
     in.now_reading("lanes");
-    // Read and not skipped: a time that cannot be is refused.
+    // Read, not skipped: rejects an impossible time.
     (void)in.time();
     const std::size_t depths = in.count();
     if (depths > Lane::kMaxDepth) in.fail("have too many rows");
-    // Levels of detail do not say how many bytes they have: each is stepped over by its own counts.
+    // Levels of detail do not store their size: each is skipped by its own counts.
     for (std::size_t d = 0; d < depths; ++d) DensityPyramid::check(in);
     in.skip(depths);
-    // Fits: kMaxDepth was the bound above.
+    // Fits: checked against kMaxDepth above.
     depth = static_cast<std::uint8_t>(depths);
   }
   DensityPyramid::check(in);

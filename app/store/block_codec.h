@@ -1,4 +1,4 @@
-// Blocks and their pages as bytes; see block.h and docs/recording.md.
+// Encodes blocks and their pages; see block.h and docs/recording.md.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace shardscope::store {
 
-/// The page of the stretch that `state` holds, which has been closed.
+/// The page of the closed block that `state` holds.
 [[nodiscard]] std::vector<std::byte> encode_page(const RankState& state);
-/// The status of every parameter before that stretch.
+/// The status of every parameter before that block.
 [[nodiscard]] std::vector<std::byte> encode_statuses(const RankState& state);
-/// Levels of detail as they come back from a recording: few buckets, shares in steps.
+/// Levels of detail as a recording stores them: few buckets, quantized shares.
 [[nodiscard]] DensityPyramid coarse(const DensityPyramid& fine);
 
 }  // namespace shardscope::store

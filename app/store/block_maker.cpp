@@ -8,7 +8,7 @@
 namespace shardscope::store {
 
 void BlockMaker::tables(const ev::RunTables& tables) {
-  // Of some rank of a run that names its modules on one: what is known already is more.
+  // Tables of another rank of a run that names its modules on one only: the known ones have more.
   if (tables.modules.empty() && !parents_.empty()) return;
   parents_ = module_parents(tables);
   source_ = OwnTimeSource::of(tables);
@@ -25,14 +25,14 @@ BlockMaker::Rank& BlockMaker::rank(std::uint32_t rank) {
 
 std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   Rank& rank = this->rank(chunk.rank);
-  // Events are missing before it if the rank dropped some, messages were lost, or a chunk between did not get
-  // here.
+  // Events are missing before it if the rank dropped some, messages were lost, or a chunk between was not
+  // received.
   const bool gap =
       chunk.dropped_before != 0 || chunk.lost_before != 0 || chunk.sequence != rank.next_sequence;
   rank.next_sequence = chunk.sequence + chunk.parts;
   std::optional<Missing> missing;
   if (gap) missing = missing_of(chunk);
-  // Times beyond what a run can have would make levels of detail of that length: the chunk has no block, its
+  // Implausible times would make levels of detail of that length: the chunk gets no block, its
   // events stay.
   const auto [begin, end] = chunk.times();
   if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) {
@@ -50,11 +50,11 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
     const bool lacks = std::exchange(rank.own_lacks, false) || gap;
     for (const OwnTime& time : rank.own.take(ended, source_, lacks)) own_times_->add(chunk.rank, time);
   });
-  // A pause can still lie within spans that are open, no further back. The next block begins with what is
+  // Pauses can still overlap spans that are open, no further back. The next block begins with the spans
   // open now.
   rank.pauses.forget_before(rank.state.open_since());
   rank.begin = rank.state.keyframe();
-  // Of a few ranks the room for the next chunk is kept; of thousands it would be most of the recorder's
+  // With few ranks the memory for the next chunk is kept; with thousands it would be most of the recorder's
   // memory.
   if (ranks_.size() > kRanksWithRoom) rank.state.shrink();
   block.sequence = chunk.sequence;
@@ -68,7 +68,7 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   block.missing_end_ns = chunk.missing_end_ns;
   block.clock_offset_ns = chunk.clock_offset_ns;
   block.clock_residual_ns = chunk.clock_residual_ns;
-  // On the run's clock, as the store asks for it; the chunk's own times are of the rank's.
+  // On the collector's clock, as the store expects; the chunk's own times are on the rank's.
   block.begin_ns = begin + chunk.clock_offset_ns;
   block.end_ns = end + chunk.clock_offset_ns;
   block.gap = gap;

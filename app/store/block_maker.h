@@ -14,29 +14,29 @@
 
 namespace shardscope::store {
 
-/// Memory: what is open and the latest status of each parameter, for each rank; no events.
+/// Memory: open spans and the latest status of each parameter, per rank; no events.
 class BlockMaker {
  public:
   void tables(const ev::RunTables& tables);
   /// Makes the block of its rank's next chunk. nullopt when the chunk's times are impossible.
   [[nodiscard]] std::optional<Block> make(const Chunk& chunk);
-  /// From here on the spans of blocks are added to `sketches`, which outlive this.
+  /// Adds the spans of later blocks to `sketches`, which must outlive this.
   void sketch(SpanSketches& sketches) { sketches_ = &sketches; }
-  /// From here on the own time of each step is added to `times`, which outlive this.
+  /// Adds the own time of each later step to `times`, which must outlive this.
   void measure(OwnTimes& times) { own_times_ = &times; }
-  /// What follows the last block of each rank begins with: blocks without events.
+  /// Each rank's state after its last block, as blocks without events.
   [[nodiscard]] std::vector<Block> tails();
-  /// No block follows: the own time of the last steps.
+  /// Adds the own time of the last steps; no block may follow.
   void measure_rest();
 
  private:
   struct Rank {
     RankState state{RankState::For::blocks};
     RankKeyframe begin;
-    Pauses pauses;  ///< that open spans may reach back over
+    Pauses pauses;  ///< that open spans may overlap
     std::uint64_t next_sequence = 0;
     OwnTimeOfRank own;
-    bool own_lacks = false;  ///< a chunk before the next was left out
+    bool own_lacks = false;  ///< a chunk before the next one has no block
   };
   Rank& rank(std::uint32_t rank);
 

@@ -1,6 +1,6 @@
 // The sections of an encoded block, in the order of docs/recording.md ("Blocks"): keyframe, lanes, memory,
-// sums. Each is written, read whole, and read as far as a BlockHead needs it, by functions that stand side by
-// side. A head's functions fail on whatever the others fail on. Lanes are short and in block_codec.cpp.
+// sums. Each has functions that write it, read it whole, and read only what a BlockHead needs, side by
+// side. A head's functions fail wherever the full ones fail. Lanes are short and in block_codec.cpp.
 #pragma once
 
 #include "app/store/block.h"
@@ -25,7 +25,7 @@ void read_sums(BlockReader& in, Block& block);
 /// All but Block::carried.
 void read_sums(BlockReader& in, BlockHead& head);
 
-// Bytes by category: of a keyframe and of a sample.
+// Bytes by category, in keyframes and samples.
 inline void write_categories(BlockWriter& out, const CategoryBytes& bytes) {
   for (const std::int64_t value : bytes) out.number(value);
 }

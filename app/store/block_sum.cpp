@@ -12,19 +12,19 @@
 namespace shardscope::store {
 namespace {
 
-/// Of a pool's memory over time: twice a block's, so that two blocks can be joined before anything is made
+/// Most leaves per pool: twice a block's number, so that two blocks can be joined before anything becomes
 /// coarser.
 constexpr std::size_t kMostLeaves = 16;
-/// A user pauses by hand: of more pauses than this a sum keeps the first ones.
+/// A user pauses by hand; of more pauses than this a sum keeps the first ones.
 constexpr std::size_t kMostPauses = 1024;
 /// Counts of a block are stored in 32 bits.
 constexpr std::uint64_t kMostCount = std::numeric_limits<std::uint32_t>::max();
 
 using CountKey = std::pair<ev::EventKind, std::uint8_t>;
 
-// Asked before anything is changed: add_to_sum() leaves `sum` as it was where it refuses.
+// Checked before anything changes: add_to_sum() leaves `sum` unchanged where it fails.
 bool fits(const Block& a, const Block& b) {
-  // `until < a.sequence` is next.sequence + parts beyond 2^64, or a block out of order.
+  // `until < a.sequence`: sequence + parts exceeds 2^64, or a block is out of order.
   const std::uint64_t until = b.sequence + b.parts;
   if (until < a.sequence || until - a.sequence > kMostCount) return false;
   std::map<CountKey, std::uint64_t> sums;
@@ -41,20 +41,20 @@ void keep_pauses(std::vector<ev::Event>& notable) {
   if (notable.size() > kMostPauses) notable.resize(kMostPauses);
 }
 
-/// As coarse as it is stored.
+/// Sets `fine` to the block's own levels of detail.
 void fit_levels(Block& block) {
   for (BlockLane& lane : block.lanes) {
-    // `fine` says how narrow a page's buckets are. A sum has no page: its own levels are all there is.
+    // `fine` has the bucket widths of a page. A sum has no page, only its own levels.
     lane.fine.resize(lane.rows.size());
     for (std::size_t d = 0; d < lane.rows.size(); ++d)
       lane.fine[d] = static_cast<std::uint8_t>(lane.rows[d].shift());
   }
 }
 
-/// Anew: what was read back has its finest buckets only, and cannot be made coarser in place.
+/// Builds a new pyramid: a decoded one has its finest buckets only, and cannot be made coarser in place.
 void add_levels(DensityPyramid& sum, const DensityPyramid& next) {
   DensityPyramid both;
-  // `next` lies behind `sum`, as append() asks; at most kBlockBuckets come out, whatever each side had.
+  // `next` lies after `sum`, as append() requires; the result has at most kBlockBuckets.
   both.append(sum, kBlockBuckets);
   both.append(next, kBlockBuckets);
   both.settle();
@@ -71,21 +71,21 @@ void add_lane(BlockLane& sum, const BlockLane& next) {
 }
 
 void add_memory(BlockMemory& sum, BlockPeaks& peaks, const BlockMemory& next, const BlockPeaks& of_next) {
-  // Its peaks are not set: comparing with them would take zeros for samples.
+  // Its peaks are not set: comparing with them would use zeros.
   if (next.changes == 0) return;
-  // Before `changes` is added: 0 says that the sum has no peak yet. Of equal peaks the earlier one stays.
+  // Before `changes` is added: 0 means that the sum has no peak yet. Of equal peaks the earlier one is kept.
   const auto take = [&](MemorySample& known, const MemorySample& sample) {
     if (sum.changes == 0 || sample.total() > known.total()) known = sample;
   };
   take(peaks.all, of_next.all);
   take(peaks.model_state, of_next.model_state);
-  // Saturates at what 32 bits hold, as the number of events does.
+  // Saturates at 32 bits, as the number of events does.
   sum.changes = static_cast<std::uint32_t>(
       std::min(std::uint64_t{sum.changes} + next.changes, std::uint64_t{kMostCount}));
   // In order of time, since `next` follows.
   sum.leaves.insert(sum.leaves.end(), next.leaves.begin(), next.leaves.end());
-  // Neighbours are joined in pairs; of each pair the higher peak is kept, so that no peak is lost. Halved at
-  // each turn, so that it ends.
+  // Neighbours are merged in pairs, each with the higher peak of the two, so that no peak is lost. The list
+  // is halved each time, so the loop ends.
   while (sum.leaves.size() > kMostLeaves) {
     std::vector<MemoryIndex::Leaf> joined;
     for (std::size_t i = 0; i < sum.leaves.size(); i += 2) {
@@ -99,18 +99,18 @@ void add_memory(BlockMemory& sum, BlockPeaks& peaks, const BlockMemory& next, co
   }
 }
 
-/// A span that was open when the sum began and still was when `next` did: what became of it there.
+/// Updates spans that were open when the sum began and still were when `next` began.
 void carry_on(Block& sum, const Block& next) {
   std::vector<Block::Carried> carried;
   for (const Block::Carried& span : next.carried) {
-    // By its place among the open spans of the block's keyframe.
+    // By depth in the open spans of the block's keyframe.
     const auto open_in = [&](const Block& block) -> const Span* {
       const auto& open = block.begin.lanes[span.stream].open;
       return span.depth < open.size() ? &open[span.depth].span : nullptr;
     };
     const Span *before = open_in(sum), *now = open_in(next);
-    // The same beginning in the same place: the same span. What `next` says of it is newer than what the sum
-    // says.
+    // Same begin at the same depth: the same span. Its end in `next` is newer than that in the
+    // sum.
     if (before != nullptr && now != nullptr && before->begin_ns == now->begin_ns) carried.push_back(span);
   }
   for (const Block::Carried& span : sum.carried) {
@@ -123,9 +123,9 @@ void carry_on(Block& sum, const Block& next) {
   sum.carried = std::move(carried);
 }
 
-/// On the clock of the sum's offset, over all of what is missing in it; where it is not known, nothing.
+/// Sums missing events. Their interval is on the clock of the sum's offset and covers all known intervals.
 void add_missing(Block& sum, const Block& next) {
-  // From the clock of next's offset to that of the sum's.
+  // From the clock of next's offset to that of the sum.
   const std::int64_t moved = next.clock_offset_ns - sum.clock_offset_ns;
   const bool known = sum.missing_begin_ns < sum.missing_end_ns;
   if (next.missing_begin_ns < next.missing_end_ns) {
@@ -133,7 +133,7 @@ void add_missing(Block& sum, const Block& next) {
     sum.missing_begin_ns = known ? std::min(sum.missing_begin_ns, begin) : begin;
     sum.missing_end_ns = known ? std::max(sum.missing_end_ns, end) : end;
   }
-  // Counts add up whether or not times are known: what is missing is never less than either says.
+  // Counts are added whether or not times are known.
   sum.dropped_before += next.dropped_before;
   sum.lost_before += next.lost_before;
   sum.shed_before += next.shed_before;
@@ -154,9 +154,9 @@ void keep_firsts_of_stretch(std::vector<ev::Event>& rare) {
 }
 
 void begin_sum(Block& block) {
-  // Only a stretch that is rebuilt from its events needs them.
+  // Only needed to rebuild the block's state from its events.
   for (auto& corrections : block.corrections) corrections.clear();
-  block.gates = 0;  // none can be looked at
+  block.gates = 0;  // gates cannot be queried
   keep_pauses(block.notable);
   fit_levels(block);
 }
@@ -168,29 +168,29 @@ void begin_sum(BlockHead& head) {
 
 bool add_to_sum(Block& sum, Block next) {
   if (!fits(sum, next)) return false;
-  // So that both sides have the form of a sum before they are added.
+  // Both sides must have the form of a sum.
   begin_sum(next);
   add_missing(sum, next);
   carry_on(sum, next);
-  // Numbers of chunks up to the end of `next`, those lost in between included; fits() bounded the difference.
+  // Sequences up to the end of `next`, lost chunks in between included; fits() checked that they fit.
   sum.parts = static_cast<std::uint32_t>(next.sequence + next.parts - sum.sequence);
   sum.events = static_cast<std::uint32_t>(
       std::min(std::uint64_t{sum.events} + next.events, std::uint64_t{kMostCount}));
   sum.begin_ns = std::min(sum.begin_ns, next.begin_ns);
   sum.end_ns = std::max(sum.end_ns, next.end_ns);
-  // The worst of all: a bound of a clock's error holds for the whole sum.
+  // The largest: a bound on the clock's error for the whole sum.
   sum.clock_residual_ns = std::max(sum.clock_residual_ns, next.clock_residual_ns);
   for (std::size_t s = 0; s < sum.lanes.size(); ++s) add_lane(sum.lanes[s], next.lanes[s]);
   add_levels(sum.waits, next.waits);
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p)
     add_memory(sum.memory[p], sum.peaks[p], next.memory[p], next.peaks[p]);
-  // merge() adds what is of one kind into one row, so that a sum does not grow with the number of its blocks.
+  // merge() has one row per kind, so that a sum does not grow with the number of its blocks.
   SpanTotals totals;
   totals.merge(sum.totals);
   totals.merge(next.totals);
   sum.totals = totals.rows();
   std::map<CountKey, std::uint64_t> counts;
-  // After a map they are in order of kind and code, each once.
+  // The map gives them in order of kind and code, each once.
   for (const Block* block : {&std::as_const(sum), &std::as_const(next)}) {
     for (const InstantCount& count : block->counts) counts[{count.kind, count.code}] += count.count;
   }
@@ -199,7 +199,7 @@ bool add_to_sum(Block& sum, Block next) {
     sum.counts.push_back({.kind = key.first, .code = key.second, .count = static_cast<std::uint32_t>(count)});
   sum.notable.insert(sum.notable.end(), next.notable.begin(), next.notable.end());
   keep_pauses(sum.notable);
-  // Last: the lanes may have more rows now, and their buckets are wider.
+  // Last: lanes may have more rows now, with wider buckets.
   fit_levels(sum);
   return true;
 }

@@ -11,8 +11,8 @@
 
 namespace shardscope::store {
 
-/// Instants that are kept one by one, each or the first (EventTrait): what later steps depend on, as changes
-/// of detail, and what names the cause of a time, as the first gradient that was not finite.
+/// Instants that are kept one by one, each or the first (EventTrait): those that later steps depend on
+/// (changes of detail), and those that name the cause of a time (the first gradient that was not finite).
 [[nodiscard]] constexpr bool is_rare(ev::EventKind kind) noexcept {
   return ev::has_trait(kind, ev::EventTrait::kept_each) || ev::has_trait(kind, ev::EventTrait::kept_first) ||
          ev::has_trait(kind, ev::EventTrait::kept_first_of_stretch);
@@ -29,16 +29,16 @@ inline constexpr auto kRareKinds = [] {
   }
   return out;
 }();
-/// Of a stretch's rare events, in order of time: leaves the first of each kind of which the first is kept.
+/// Reduces a block's rare events, in order of time, to the first of each kind with only the first kept.
 void keep_firsts_of_stretch(std::vector<ev::Event>& rare);
 
-/// Takes `block` as one whose events go: what only helps to read those is left out.
+/// Makes `block` a sum, whose events are deleted: removes the data that only serves to decode them.
 void begin_sum(Block& block);
-/// As decoded for figures alone.
+/// The same for a block decoded as BlockHead.
 void begin_sum(BlockHead& head);
-/// Adds the block that follows `sum`, both of one rank. Totals of spans, counts of instants, peaks of memory
-/// and what was missing are then exact for both; levels of detail and memory over time are as coarse as one
-/// block's. False, with `sum` as it was: a count would not fit.
+/// Adds the block that follows `sum`, both of one rank. Totals of spans, counts of instants, memory peaks and
+/// missing events are then exact for both; levels of detail and memory over time become as coarse as one
+/// block's. False, with `sum` unchanged: a count would overflow.
 [[nodiscard]] bool add_to_sum(Block& sum, Block next);
 
 }  // namespace shardscope::store

@@ -5,7 +5,7 @@
 namespace shardscope::store {
 
 void BucketTracker::add(const ev::Event& event, std::int64_t at_ns) {
-  // Every kind about a bucket begins with its number.
+  // All bucket events have the bucket's number as first field.
   const std::uint32_t number = ev::as<ev::EventKind::bucket_open>(event).bucket;
   const auto known = std::find_if(open_.begin(), open_.end(),
                                   [&](const BucketState& bucket) { return bucket.bucket == number; });
@@ -20,7 +20,7 @@ void BucketTracker::add(const ev::Event& event, std::int64_t at_ns) {
                        .params = {}});
       return;
     case ev::EventKind::bucket_add: {
-      if (known == open_.end()) return;  // opened before the first event that was seen
+      if (known == open_.end()) return;  // opened before the first received event
       const auto added = ev::as<ev::EventKind::bucket_add>(event);
       known->elems = added.bucket_elems;
       if (known->params.size() < kMostParams) known->params.push_back(added.param);

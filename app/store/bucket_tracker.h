@@ -1,4 +1,4 @@
-// Gradient buckets of one rank that are being filled: state at the latest event, or at a time by replay.
+// Gradient buckets of one rank that are open: state at the latest event, or at a time by replay.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class BucketTracker {
   [[nodiscard]] const std::vector<BucketState>& open() const noexcept { return open_; }
 
  private:
-  /// An add or a flush whose counterpart was lost must not pile up.
+  /// Bounds for adds and flushes whose counterpart was lost.
   static constexpr std::size_t kMostOpen = 64, kMostParams = 1U << 16;
   std::vector<BucketState> open_;  ///< oldest first
 };

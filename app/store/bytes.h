@@ -48,7 +48,7 @@ class ByteWriter {
 };
 
 /// Reads what ByteWriter wrote. Reading past the end or a malformed integer throws std::runtime_error
-/// with `what` of the constructor, so that a caller can say which part is damaged.
+/// with `what` of the constructor, which names the part that is damaged.
 class ByteReader {
  public:
   ByteReader(const std::byte* data, std::size_t bytes, const char* what)
@@ -75,26 +75,26 @@ class ByteReader {
     }
     fail("holds an integer over 64 bits");
   }
-  /// Calls `take(value)` for `count` integers that follow one another.
+  /// Calls `take(value)` for `count` consecutive integers.
   template <typename Take>
   void varints(std::size_t count, Take take) {
     const std::byte* at = at_;
-    // An integer has ten bytes at most: far from the end none of them needs a look at it. Eight at once,
-    // because lengths that vary from one to the next cost more to guess than to compute.
+    // An integer has ten bytes at most: farther from the end, none needs a bounds check. Eight at once,
+    // because branches on varying lengths are mispredicted, which costs more than the computation.
     for (; count > 0 && end_ - at >= 10; --count) {
       std::uint64_t eight = 0;
       std::memcpy(&eight, at, sizeof eight);
-      // One byte: nothing to join.
+      // One byte.
       if ((eight & 0x80U) == 0) {
         ++at;
         take(eight & 0x7FU);
         continue;
       }
-      // `stops`: the high bit of each of the eight bytes that ends an integer; the lowest one is this
+      // `stops`: the high bit of each of the eight bytes that ends an integer; the lowest set bit ends this
       // integer's.
       if (const std::uint64_t stops = ~eight & 0x8080808080808080U; stops != 0) {
         at += std::countr_zero(stops) / 8 + 1;
-        // The bytes up to the one that stops, seven bits of each; neighbours are joined three times.
+        // The bytes up to the last one, seven bits of each; neighbours are joined three times.
         std::uint64_t value = eight & (stops ^ (stops - 1)) & 0x7F7F7F7F7F7F7F7FU;
         // 7 bits in each of 8 bytes, then 14 in each of 4 pairs, 28 in each of 2 halves, 56 in all.
         value = (value & 0x007F007F007F007FU) | (value & 0x7F007F007F007F00U) >> 1;

@@ -1,4 +1,4 @@
-// Whether a span is a checkpoint's: saved or loaded.
+// Whether a span saves or loads a checkpoint.
 #pragma once
 
 #include "app/store/lane.h"

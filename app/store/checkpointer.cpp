@@ -20,7 +20,7 @@ void Checkpointer::fold(Database& database) {
   try {
     database.execute_unless_busy("PRAGMA wal_checkpoint(PASSIVE)");
   } catch (const DatabaseError&) {
-    // The log keeps what could not be written; a commit says so when the disk does not take that either.
+    // The log keeps what could not be written; a commit fails where the disk does not take that either.
   }
 }
 

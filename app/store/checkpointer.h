@@ -1,5 +1,5 @@
-// Folds the write-ahead log of a recording into its file, most of it on a thread of its own: that waits for
-// the disk, more than a second where others write to it too. The recording thread must not wait for it,
+// Moves the write-ahead log of a recording into its file, mostly on a thread of its own: that waits for
+// the disk, more than a second where other processes write to it too. The recording thread must not wait,
 // because events arrive meanwhile.
 #pragma once
 
@@ -19,16 +19,16 @@ class Checkpointer {
   /// 32 MiB of a recording.
   static constexpr int kPages = 16384;
 
-  /// Opens the file once more; throws DatabaseError. `pages`: from there on the log is folded in. The thread
-  /// has its caller's signal mask.
+  /// Opens a second connection to the file; throws DatabaseError. `pages`: log length from which the log is
+  /// moved into the file. The thread inherits its caller's signal mask.
   explicit Checkpointer(const std::string& path, int pages = kPages);
-  ~Checkpointer();  ///< waits for the disk, if it is writing
+  ~Checkpointer();  ///< waits for a checkpoint in progress
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  /// `writer`, after leave_log(), has committed and has not begun anew. What is in a long log is folded in
-  /// beside what is recorded next, and after a later commit, here, the little that has arrived since: only
-  /// where nothing is left the log is written from its beginning again.
+  /// Call after each commit of `writer`, which has called leave_log(), before its next transaction. A long
+  /// log is moved by the thread while recording goes on, and the few pages added since by this function after
+  /// a later commit: SQLite reuses the log from its beginning only when all of it is in the file.
   void committed(Database& writer);
 
  private:

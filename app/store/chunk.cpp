@@ -35,9 +35,9 @@ constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 // At their longest tag index, time, three ids and two values of an event are 50 bytes, with a run's length
 // and a tag of its own 60.
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
-/// 3 takes 1.6 % less room and 1.6 times as long: a collector compresses beside ranks that train.
+/// Level 3 takes 1.6 % less space and 1.6 times as long: a collector compresses beside ranks that train.
 constexpr int kZstdLevel = 1;
-/// A smaller chunk is read whole as fast, and would compress worse in two pieces.
+/// A smaller chunk is read completely as fast, and would compress worse in two pieces.
 constexpr std::size_t kApartEvents = std::size_t{1} << 12;
 
 struct FreeCompressor {
@@ -47,15 +47,15 @@ struct FreeDecompressor {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
 };
 
-/// Columns as they lie in an encoded chunk.
-/// bytes: size decompressed; packed_bytes and crc: of the zstd frame as it is stored.
+/// Columns as stored in an encoded chunk.
+/// bytes: decompressed size; packed_bytes and crc: of the stored zstd frame.
 struct Section {
   std::size_t events = 0;
   std::uint32_t bytes = 0, packed_bytes = 0, crc = 0;
   const std::byte* packed = nullptr;
 };
 
-/// The header of an encoded chunk, checked, and the chunk's fields that it holds.
+/// The checked header of an encoded chunk, and the chunk fields in it.
 struct Header {
   Chunk chunk;
   std::size_t count = 0;
@@ -63,12 +63,12 @@ struct Header {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Before any memory is taken for it.
+/// Call before any memory is allocated for it.
 void check(const Section& section) {
   if (section.crc != crc32c(section.packed, section.packed_bytes)) {
     throw std::runtime_error("chunk: column checksum does not match");
   }
-  // Every event takes at least a byte of tag and a byte of time, so a forged count cannot ask for memory
+  // Every event takes at least a byte of tag and a byte of time, so a forged count cannot allocate memory
   // that the columns do not back.
   if (section.bytes > kMaxColumnsBytes || section.bytes / 2 < section.events) {
     throw std::runtime_error("chunk: " + std::to_string(section.events) + " events in " +
@@ -77,7 +77,7 @@ void check(const Section& section) {
 }
 
 /// All checks that need no decompression. Each sum is in 64 bits and every size is compared with the bytes
-/// that are there, so the sections' pointers stay inside [data, data + bytes).
+/// available, so the sections' pointers stay inside [data, data + bytes).
 Header read_header(const std::byte* data, std::size_t bytes) {
   ByteReader reader(data, bytes, "header");
   if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
@@ -87,7 +87,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
                              std::to_string(kHeaderBytes));
   }
-  // The checksum before the version is used: a flipped bit must not read as another version.
+  // Check the checksum before the version: a flipped bit must not read as another version.
   ByteReader sum(data + kHeaderBytes - 4, 4, "header");
   if (sum.fixed<std::uint32_t>() != crc32c(data, kHeaderBytes - 4)) {
     throw std::runtime_error("chunk: header checksum does not match");
@@ -96,7 +96,7 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads version " +
                              std::to_string(kVersion));
   }
-  // Stored less one, so that 65,536 parts fit 16 bits.
+  // Stored minus 1, so that 65,536 parts fit 16 bits.
   const auto more_parts = reader.fixed<std::uint16_t>();
   Chunk& chunk = header.chunk;
   chunk.parts = std::uint32_t{more_parts} + 1;
@@ -141,8 +141,8 @@ Header read_header(const std::byte* data, std::size_t bytes) {
   return header;
 }
 
-/// Memory for the columns of this thread's call. Not kept when large, so that one large chunk is not
-/// remembered for ever.
+/// Memory for the columns of this thread's call. Freed when large, so that one large chunk does
+/// not occupy memory forever.
 constexpr std::size_t kKeptRoom = std::size_t{16} << 20;
 /// Two, since decode() of a whole chunk needs both sections at once.
 Scratch& states_room() {
@@ -154,7 +154,7 @@ Scratch& others_room() {
   return scratch;
 }
 
-/// Of Chunk::recycle().
+/// For Chunk::recycle().
 std::vector<Event>& events_room() {
   thread_local std::vector<Event> events;
   return events;
@@ -172,14 +172,14 @@ std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   if (ZSTD_isError(size) != 0) {
     throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(size));
   }
-  // Longer ones do not get here: zstd does not write beyond section.bytes.
+  // Longer ones do not get here: zstd does not write past section.bytes.
   if (size != section.bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
   return {columns, size};
 }
 
 /// Returns the number of bytes written to `out`.
 std::size_t compress(std::span<const std::byte> columns, std::byte* out, std::size_t room) {
-  // Per thread: making a context costs more than compressing a small chunk.
+  // Per thread: creating a context costs more than compressing a small chunk.
   thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
   const std::size_t packed =
       ZSTD_compressCCtx(context.get(), out, room, columns.data(), columns.size(), kZstdLevel);
@@ -214,12 +214,12 @@ std::vector<std::byte> Chunk::encode() const {
   }
   const bool apart = events.size() >= kApartEvents;
   const ChunkColumns columns = encode_columns(events, apart);
-  // Room for both frames at their longest; the bytes are copied out below, so it serves the thread's next
-  // call.
+  // Space for the largest possible frames; the result is copied out below, so the thread's next call reuses
+  // it.
   thread_local Scratch scratch;
   const std::size_t room = ZSTD_compressBound(columns.states.size());
   std::byte* const packed = scratch.room(room + ZSTD_compressBound(columns.others.size()));
-  // The two frames lie one behind the other, so that they are copied out in one piece.
+  // The two frames are adjacent, so that they are copied out in one piece.
   const std::size_t states = columns.state_events == 0 ? 0 : compress(columns.states, packed, room);
   std::byte* const packed_others = packed + states;
   const std::size_t others =
@@ -252,8 +252,8 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(static_cast<std::uint32_t>(columns.others.size()));
   writer.fixed(static_cast<std::uint32_t>(others));
   writer.fixed(crc32c(packed_others, others));
-  // Last field of the header, over all before it; the sections have checksums of their own, so that one of
-  // them can be read and trusted alone.
+  // Last field of the header, over all before it; the sections have checksums of their own, so that one
+  // can be read and verified alone.
   writer.fixed(crc32c(out.data(), out.size()));
   static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 8 * 4);
   out.insert(out.end(), packed, packed_others + others);
@@ -276,7 +276,7 @@ ChunkIdentity identity_of(const std::byte* data, std::size_t bytes) {
           .clock_residual_ns = chunk.clock_residual_ns};
 }
 
-/// Checksums of both sections as they are stored; no event is decoded.
+/// Checks the stored checksums of both sections; decodes no event.
 void Chunk::verify(const std::byte* data, std::size_t bytes) {
   const Header header = read_header(data, bytes);
   check(header.states);
@@ -306,7 +306,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
       apart ? unpacked(header.states, states_room()) : std::span<const std::byte>();
   const std::span<const std::byte> others = unpacked(header.others, others_room());
   chunk.events = decode_columns({states, others, header.states.events}, header.count);
-  // Only a whole chunk can be compared: the header's times are of all events.
+  // Only for a whole chunk: the header's times are of all events.
   if (const Times held = chunk.times(); held.begin_ns != header.begin || held.end_ns != header.end) {
     throw std::runtime_error("chunk: times of its events are not those of its header");
   }

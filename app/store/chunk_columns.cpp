@@ -14,14 +14,14 @@ namespace {
 using instrumentation::Event;
 using instrumentation::kNoId;
 
-/// No check for room: lay_out() has reserved the longest that each column can become.
+/// No bounds check: lay_out() has reserved the maximum size of each column.
 std::byte* put_varint(std::byte* at, std::uint64_t value) noexcept {
   for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::byte>((value & 0x7FU) | 0x80U);
   *at++ = static_cast<std::byte>(value);
   return at;
 }
 
-/// Where a key is looked for first. All of its bits count: of one kind there are many codes, which lie in the
+/// First slot to probe for a key. All of its bits count: one kind has many codes, which are in the
 /// highest.
 constexpr std::size_t slot_of(std::uint32_t key) noexcept {
   return key * std::uint64_t{0x9E37'79B9'7F4A'7C15} >> 40U;
@@ -29,8 +29,8 @@ constexpr std::size_t slot_of(std::uint32_t key) noexcept {
 
 /// Writes the columns of a chunk in two passes over its events: the first finds the tags, how often each
 /// occurs and which of its fields change; the second writes every value to the end of its tag's column.
-/// A column's place is as large as it could become; behind one another they are put at the end. Kept per
-/// thread, because its memory costs more to get than a small chunk costs to encode.
+/// A column is laid out with its maximum size; at the end the columns are moved together. Kept per
+/// thread, because allocating its memory costs more than encoding a small chunk.
 class ColumnEncoder {
  public:
   /// The columns; valid until the next call.
@@ -59,14 +59,14 @@ class ColumnEncoder {
     std::size_t events = 0;
     std::uint32_t tags = 0;
     Column tag_column, time_column;
-    std::int64_t before = 0;  ///< time of its event before
+    std::int64_t before = 0;  ///< time of the section's previous event
   };
   std::uint32_t tag_of(std::uint32_t key);
   void grow();
   void find_tags(const std::vector<Event>& events);
-  std::size_t lay_out(std::size_t events);  ///< returns the room that the result needs at most
+  std::size_t lay_out(std::size_t events);  ///< returns the maximum size of the result
   void write(const std::vector<Event>& events);
-  /// Puts the columns of a section behind one another.
+  /// Copies the columns of a section one after the other.
   [[nodiscard]] std::byte* gather(std::uint8_t section, std::byte* at) const;
 
   bool apart_ = false;
@@ -79,7 +79,7 @@ class ColumnEncoder {
 };
 
 std::uint32_t ColumnEncoder::tag_of(std::uint32_t key) {
-  // Open addressing with linear probing; at most half of the slots are taken, so a free one comes soon. 0:
+  // Open addressing with linear probing; at most half of the slots are in use, so a free one is near. 0:
   // free.
   for (std::size_t slot = slot_of(key);; ++slot) {
     std::uint32_t& entry = slots_[slot & (slots_.size() - 1)];
@@ -107,7 +107,7 @@ void ColumnEncoder::grow() {
   }
 }
 
-/// First pass. The tag of each event is kept (event_tags_), so that the second pass looks nothing up.
+/// First pass. Keeps the tag of each event (event_tags_), so that the second pass needs no lookup.
 void ColumnEncoder::find_tags(const std::vector<Event>& events) {
   tags_.clear();
   sections_ = {};
@@ -119,7 +119,7 @@ void ColumnEncoder::find_tags(const std::vector<Event>& events) {
     event_tags_[i] = t;
     EncodedTag& tag = tags_[t];
     ++tag.count;
-    // Against the value that a field has where it is not stored: 0 after all events means that none needs it.
+    // Compared with a field's value where it is not stored: 0 after all events means that none needs it.
     tag.change[0] |= event.a ^ kNoId;
     tag.change[1] |= event.b ^ kNoId;
     tag.change[2] |= event.c ^ kNoId;
@@ -140,12 +140,12 @@ std::size_t ColumnEncoder::lay_out(std::size_t events) {
       if (f < 4 || !tag.memory) fields += tag.count * (f < 3 ? kVarint32 : kVarint64);
     }
   }
-  // Every event begins a run at most, and the first run, of others, may be empty.
+  // Every event may begin a run, and the first run, of others, may be empty.
   const std::size_t runs = apart_ ? events + 1 : 0;
-  // In bytes, every varint at its longest: ids are differences of 32 bits, times and values of 64.
+  // In bytes, every varint at its maximum: ids are 32-bit differences, times and values 64-bit.
   const std::size_t most =
       events * (kVarint32 + kVarint64) + runs * kVarint32 + pool_events * kVarint64 + fields;
-  // All columns in one piece of scratch memory, each with room for its longest: nothing grows while values
+  // All columns in one buffer, each with its maximum size: nothing grows while values
   // are written.
   std::byte* at = columns_.room(most);
   const auto place = [&at](Column& column, std::size_t bytes) {
@@ -160,8 +160,8 @@ std::size_t ColumnEncoder::lay_out(std::size_t events) {
   place(pool_column_, pool_events * kVarint64);
   for (EncodedTag& tag : tags_) {
     for (std::size_t f = 0; f < kColumnFields; ++f) {
-      // v1 of memory events goes to the pool column, whatever its bit in the mask says; the decoder does
-      // alike.
+      // v1 of memory events goes to the pool column, whatever its bit in the mask is; the decoder does
+      // the same.
       if ((tag.mask >> f & 1U) == 0 || (f == 4 && tag.memory)) continue;
       place(tag.columns[f], tag.count * (f < 3 ? kVarint32 : kVarint64));
     }
@@ -170,18 +170,18 @@ std::size_t ColumnEncoder::lay_out(std::size_t events) {
   return 2 * kVarint64 + tags_.size() * 5 + most;
 }
 
-/// Second pass, in the chunk's order: every value goes to the end of its column. The pool column is of all
-/// memory events together, since a pool's bytes go on from tag to tag (allocations and frees).
+/// Second pass, in the chunk's order: every value is appended to its column. The pool column is shared by all
+/// memory events, because a pool's bytes continue from tag to tag (allocations and frees).
 void ColumnEncoder::write(const std::vector<Event>& events) {
   std::byte* pool_at = pool_column_.begin;
   PoolPrediction pools;
-  std::uint8_t running = kOthers;  // section of the run that goes on
+  std::uint8_t running = kOthers;  // section of the current run
   std::size_t run = 0;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
     EncodedTag& tag = tags_[event_tags_[i]];
     Section& section = sections_[tag.section];
-    // A run ends: its length, others first. The first is 0 where the chunk begins with an event of the state.
+    // A run ends: write its length, others first. The first is 0 where the chunk begins with a state event.
     if (apart_ && tag.section != running) {
       order_column_.end = put_varint(order_column_.end, run);
       running = tag.section;
@@ -218,7 +218,7 @@ void ColumnEncoder::write(const std::vector<Event>& events) {
   pool_column_.end = pool_at;
 }
 
-/// The section's bytes in the order of docs/recording.md: order (of the others, where states are apart), tag
+/// The section's bytes in the order of docs/recording.md: order (in the others, where states are apart), tag
 /// table, tag column, times, a, b, c, v0, v1, pool.
 std::byte* ColumnEncoder::gather(std::uint8_t section, std::byte* at) const {
   const auto append = [&at](const Column& column) { at = std::copy(column.begin, column.end, at); };
@@ -246,13 +246,13 @@ std::byte* ColumnEncoder::gather(std::uint8_t section, std::byte* at) const {
 }
 
 ChunkColumns ColumnEncoder::encode(const std::vector<Event>& events, bool apart) {
-  // 16 MiB of each stay with the thread.
+  // At most 16 MiB of each buffer stay allocated.
   constexpr std::size_t kKept = 16U << 20;
   columns_.keep_at_most(kKept);
   result_.keep_at_most(kKept);
   apart_ = apart;
   find_tags(events);
-  // Nothing is put apart where nothing is of the state: then the others are all.
+  // Without state events there is one section, the others.
   apart_ = apart_ && sections_[kStates].tags > 0;
   std::byte* const begin = result_.room(lay_out(events.size()));
   write(events);

@@ -22,7 +22,7 @@ ChunkIdentity row_identity(const Statement& row, int first_column) {
 
 void must_be(const ChunkIdentity& of_row, const ChunkIdentity& of_bytes) {
   // The other columns of a row have a checksum of their own: where they are changed, the bytes are still
-  // right.
+  // those of this chunk.
   if (of_row.rank == of_bytes.rank && of_row.sequence == of_bytes.sequence) return;
   throw std::runtime_error("chunk: its bytes are those of another chunk (rank " +
                            std::to_string(of_bytes.rank) + ", sequence " + std::to_string(of_bytes.sequence) +

@@ -26,7 +26,7 @@ inline constexpr const char* kIdentityColumns =
     "clock_residual_ns";
 [[nodiscard]] ChunkIdentity row_identity(const Statement& row, int first_column);
 
-/// Throws std::runtime_error, naming the chunk whose bytes they are, where that is another one.
+/// Throws std::runtime_error naming the chunk of the bytes where rank or sequence differ.
 void must_be(const ChunkIdentity& of_row, const ChunkIdentity& of_bytes);
 
 }  // namespace shardscope::store

@@ -5,7 +5,7 @@
 namespace shardscope::store {
 namespace {
 constexpr double kShortest_s = 1;
-/// Ten times what crystals do: the clock was set, or not known before.
+/// Ten times the drift of crystals: beyond, the clock was set, or its offset was unknown before.
 constexpr double kBelievablePpb = 1e6;
 }  // namespace
 
@@ -15,7 +15,7 @@ void ClockDriftEstimate::add(std::int64_t at_ns, std::int64_t offset_ns, std::in
     anchor_ = sample;
     return;
   }
-  // As doubles: a damaged run may say anything.
+  // As doubles: a damaged run may have any values.
   const double seconds = (static_cast<double>(at_ns) - static_cast<double>(anchor_->at_ns)) * 1e-9;
   const double change = static_cast<double>(offset_ns) - static_cast<double>(anchor_->offset_ns);
   const double bound = static_cast<double>(residual_ns) + static_cast<double>(anchor_->residual_ns);

@@ -6,19 +6,19 @@
 
 namespace shardscope::store {
 
-/// What the clock's offset grows by, in nanoseconds per second (parts per billion): above 0 the rank's clock
-/// is slow. The truth, as a mean over the stretch looked at, is within `bound_ppb`.
+/// Growth of the clock's offset in nanoseconds per second (parts per billion): above 0 the rank's clock is
+/// slow. The true mean over the measured interval is within `bound_ppb`.
 struct ClockDrift {
   double ppb = 0;
   double bound_ppb = 0;
   friend bool operator==(const ClockDrift&, const ClockDrift&) = default;
 };
 
-/// Two offsets that are each known to within a residual give the mean drift between them to within the sum of
-/// both over the time between; the pair with the smallest bound so far is kept.
+/// Two offsets, each with a residual as error bound, give the mean drift between them, with the sum of the
+/// residuals over the time between as bound; the pair with the smallest bound so far is kept.
 class ClockDriftEstimate {
  public:
-  /// `at_ns` on the collector's clock, about when `offset_ns` was right to within `residual_ns`.
+  /// `at_ns`: collector clock, about when `offset_ns` was right to within `residual_ns`.
   void add(std::int64_t at_ns, std::int64_t offset_ns, std::int64_t residual_ns) noexcept;
   /// nullopt before a second has passed.
   [[nodiscard]] const std::optional<ClockDrift>& value() const noexcept { return best_; }

@@ -10,15 +10,15 @@ namespace shardscope::store {
 
 class ClockResiduals {
  public:
-  /// Most stretches; beyond it neighbours become one, with the larger bound: what is answered then is never
+  /// Most intervals; beyond it neighbours are merged with the larger bound, so that a result is never
   /// too small.
   static constexpr std::size_t kMost = 512;
 
   /// Adds the residual of a rank's next chunk, whose events lie in [begin, end] on the collector's clock.
   void add(std::int64_t begin_ns, std::int64_t end_ns, std::int64_t residual_ns);
-  /// Largest residual of what has a time in [begin, end], nanoseconds: of the chunks that lie there and,
-  /// where an edge lies between two chunks, of the next one on its other side, because a span may reach over
-  /// it. Nothing before the first add().
+  /// Largest residual of times in [begin, end], nanoseconds: of the chunks that overlap it and, where an edge
+  /// lies between two chunks, of the next chunk on its other side, because a span may reach over the edge.
+  /// nullopt before the first add().
   [[nodiscard]] std::optional<std::int64_t> largest(std::int64_t begin_ns, std::int64_t end_ns) const;
 
  private:
@@ -26,8 +26,8 @@ class ClockResiduals {
     std::int64_t begin_ns = 0, end_ns = 0, residual_ns = 0;
   };
   static void join(Stretch& to, const Stretch& next) noexcept;
-  std::vector<Stretch> stretches_;      ///< in order of arrival
-  std::size_t each_ = 1, in_last_ = 0;  ///< chunks of a stretch, of the last one
+  std::vector<Stretch> stretches_;      ///< in the order of add()
+  std::size_t each_ = 1, in_last_ = 0;  ///< chunks per interval, and in the last one
 };
 
 }  // namespace shardscope::store

@@ -1,4 +1,4 @@
-// Columns back to events. Every count, index and end is checked: bytes may be anything.
+// Decodes columns to events. Every count, index and end is checked: bytes may be anything.
 #include <array>
 #include <numeric>
 
@@ -11,7 +11,7 @@ namespace {
 
 using instrumentation::Event;
 
-// key and mask as stored; `count` of its events is counted in the tag column.
+// key and mask as stored; `count`: its events in the tag column.
 struct Tag {
   std::uint32_t key = 0;
   std::uint8_t mask = 0;
@@ -45,7 +45,7 @@ std::int64_t restored(std::size_t f, std::int64_t delta, std::int64_t before) no
   return static_cast<std::uint32_t>(static_cast<std::uint32_t>(before) + static_cast<std::uint32_t>(delta));
 }
 
-/// Where in `events` each event of a section goes.
+/// Index in `events` of each event of a section.
 using Places = std::vector<std::uint32_t>;
 
 /// There are no more tags than events, whose number is at most half of the section's bytes (chunk.cpp): that
@@ -63,7 +63,7 @@ std::vector<Tag> read_tags(ByteReader& reader, std::size_t count) {
   return out;
 }
 
-/// Reads the tag column. Returns the events' places in order of tag, stable.
+/// Reads the tag column. Returns the indices of events in order of tag, stable.
 /// A counting sort by tag. `places` gives for the i-th event of the section its index in `events`; the result
 /// lists the same indices tag by tag, as the field columns are stored, each tag's in the section's order.
 Places read_tag_column(ByteReader& reader, std::vector<Tag>& tags, const Places& places,
@@ -77,14 +77,14 @@ Places read_tag_column(ByteReader& reader, std::vector<Tag>& tags, const Places&
     Tag& tag = tags[t];
     ++tag.count;
     Event& event = events[places[at]];
-    event = Event{};  // may be of what its memory held before
+    event = Event{};  // the reused memory may have an old event
     set_tag_key(event, tag.key);
     ++at;
   });
   std::vector<std::size_t> next(tags.size(), 0);
   std::size_t start = 0;
   for (std::size_t t = 0; t < tags.size(); ++t) {
-    // The events of tags 0 to t - 1 come before.
+    // Preceded by the events of tags 0 to t - 1.
     next[t] = start;
     start += tags[t].count;
   }
@@ -93,7 +93,7 @@ Places read_tag_column(ByteReader& reader, std::vector<Tag>& tags, const Places&
   return order;
 }
 
-// `f` is known when this is compiled, so that the loop over events has no switch on it.
+// `f` is a template parameter, so that the loop over events has no switch on it.
 template <std::size_t f>
 void read_field(ByteReader& reader, const std::vector<Tag>& tags, const Places& order,
                 std::vector<Event>& events) {
@@ -102,12 +102,12 @@ void read_field(ByteReader& reader, const std::vector<Tag>& tags, const Places& 
   reader.now_reading(kNames[f]);
   std::size_t i = 0;
   for (const Tag& tag : tags) {
-    // Not stored: the events have the initial value from Event{}, and their places are passed over.
+    // Not stored: the events keep the initial value from Event{}, and are skipped.
     if ((tag.mask >> f & 1U) == 0 || (f == 4 && is_memory(tag.key))) {
       i += tag.count;
       continue;
     }
-    // Differences begin anew with each tag: columns of tags do not depend on each other.
+    // Differences restart with each tag: columns of tags do not depend on each other.
     std::int64_t last = initial_field(f);
     reader.varints(tag.count, [&](std::uint64_t delta) {
       last = restored(f, unzigzag(delta), last);
@@ -116,9 +116,9 @@ void read_field(ByteReader& reader, const std::vector<Tag>& tags, const Places& 
   }
 }
 
-/// One section: its tag table and columns, to the end of what `reader` holds.
-/// In the order in which gather() of the encoder writes. Every column is read to its end even where its
-/// events are not wanted, because only that shows where the next one begins.
+/// One section: its tag table and columns, up to the end of `reader`.
+/// In the order in which the encoder's gather() writes. Every column is read to its end even where its
+/// events are not needed, because only that shows where the next one begins.
 void read_section(ByteReader& reader, const Places& places, std::vector<Event>& events) {
   std::vector<Tag> tags = read_tags(reader, places.size());
   const Places order = read_tag_column(reader, tags, places, events);
@@ -135,7 +135,7 @@ void read_section(ByteReader& reader, const Places& places, std::vector<Event>& 
   read_field<3>(reader, tags, order, events);
   read_field<4>(reader, tags, order, events);
   reader.now_reading("pool column");
-  // The prediction needs v0 and the events in order: read last.
+  // Last: the prediction needs v0 and the events in order.
   PoolPrediction pools;
   for (const std::uint32_t its : places) {
     Event& event = events[its];
@@ -158,10 +158,10 @@ template <typename Run>
 void read_order(ByteReader& reader, std::size_t count, std::size_t state_events, Run run) {
   reader.now_reading("order");
   std::array<std::size_t, 2> left = {count - state_events, state_events};
-  // Ends: each run but the first takes at least one event off.
+  // Terminates: each run but the first has at least one event.
   for (std::size_t which = 0; left[0] + left[1] > 0; which = 1 - which) {
     const std::uint64_t length = reader.varint();
-    // Only the first run may be empty: an end is reached.
+    // Only the first run may be empty.
     if (length > left[which] || (length == 0 && left[0] + left[1] != count)) {
       reader.fail("does not fit the number of events");
     }
@@ -172,7 +172,7 @@ void read_order(ByteReader& reader, std::size_t count, std::size_t state_events,
 
 }  // namespace
 
-/// Events of the state alone, in the chunk's order among themselves. `events`: memory to use again.
+/// State events alone, in the chunk's order. `events`: memory to reuse.
 std::vector<Event> decode_states(std::span<const std::byte> states, std::size_t count,
                                  std::vector<Event> events) {
   events.resize(count);
@@ -181,7 +181,7 @@ std::vector<Event> decode_states(std::span<const std::byte> states, std::size_t 
   return events;
 }
 
-/// The lengths of runs are read for their checks and to get past them.
+/// The lengths of runs are read to check and to skip them.
 std::vector<Event> decode_others(std::span<const std::byte> others, std::size_t count,
                                  std::size_t state_events, std::vector<Event> events) {
   events.resize(count - state_events);
@@ -192,7 +192,7 @@ std::vector<Event> decode_others(std::span<const std::byte> others, std::size_t 
 }
 
 /// places[0]: indices of the others, places[1]: of states; together 0 .. count - 1, each once. So both
-/// sections write straight into the chunk's order.
+/// sections are decoded directly into the chunk's order.
 std::vector<Event> decode_columns(const ChunkColumns& columns, std::size_t count) {
   if (columns.state_events == 0) return decode_others(columns.others, count, 0);
   std::array<Places, 2> places;

@@ -12,7 +12,7 @@ Chunk joined(std::span<const Chunk> chunks) {
   out.shed_before = chunks.front().shed_before;
   out.lost_before = chunks.front().lost_before;
   out.lost_between = chunks.front().lost_between;
-  // On the clock that the offset of the whole is for. Unsigned: as below.
+  // On the clock that the joined chunk's offset is for. Unsigned: see below.
   const auto moved_by = [&](std::int64_t ns) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) +
                                      static_cast<std::uint64_t>(chunks.front().clock_offset_ns) -
@@ -26,7 +26,7 @@ Chunk joined(std::span<const Chunk> chunks) {
   for (const Chunk& chunk : chunks) {
     out.parts += chunk.parts;
     out.clock_residual_ns = std::max(out.clock_residual_ns, chunk.clock_residual_ns);
-    // Unsigned: offsets may be anything in a damaged run, and wrap back when the time is mapped.
+    // Unsigned: offsets may be anything in a damaged run, and wrap back when the time is converted.
     const std::uint64_t moved =
         static_cast<std::uint64_t>(chunk.clock_offset_ns) - static_cast<std::uint64_t>(out.clock_offset_ns);
     for (instrumentation::Event event : chunk.events) {
@@ -45,7 +45,7 @@ void Compaction::take(Pending& pending, std::vector<Rows>& out) {
 std::vector<Compaction::Rows> Compaction::wrote(std::int64_t id, const Chunk& chunk) {
   std::vector<Rows> out;
   Pending& pending = ranks_[chunk.rank];
-  // What is missing lies before a chunk: it may begin a group but not lie inside one.
+  // Events are missing before a chunk: it may begin a group but not be inside one.
   const bool gap = chunk.dropped_before != 0 || chunk.lost_before != 0;
   const bool large = chunk.events.size() >= kLargeEvents;
   const bool full = pending.rows.size() + chunk.parts > Chunk::kMaxParts;

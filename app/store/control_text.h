@@ -1,5 +1,5 @@
-// Commands of viewers to a live run, as texts of the run: the collector writes them, and whatever
-// shows a recording finds them again.
+// Commands of viewers to a live run, stored as messages of the run: the collector writes them, and readers
+// of a recording find them by their prefix.
 #pragma once
 
 #include <algorithm>
@@ -14,20 +14,20 @@
 namespace shardscope::store {
 
 inline constexpr std::string_view kControlPrefix = "control: ";
-/// How the text of a detail begins that was made lower than it was.
+/// Prefix of the message about a detail level that was lowered.
 inline constexpr std::string_view kDetailLowered = "control: detail lowered";
 
 [[nodiscard]] inline bool is_about_control(std::string_view text) noexcept {
   return text.starts_with(kControlPrefix);
 }
 
-/// Whether the ranks were made to emit less: what is recorded is not what the run was started with.
+/// Whether a command lowered the ranks' level of detail, so that they emit less than at the run's start.
 [[nodiscard]] inline bool detail_was_lowered(std::span<const Message> messages) noexcept {
   return std::any_of(messages.begin(), messages.end(),
                      [](const Message& message) { return message.text.starts_with(kDetailLowered); });
 }
 
-/// The newest command and who gave it, without the prefix; empty: there was none.
+/// The newest command and who gave it, without the prefix; empty: none.
 [[nodiscard]] inline std::string newest_control(std::span<const Message> messages) {
   std::string newest;
   for (const Message& message : messages)
@@ -35,7 +35,7 @@ inline constexpr std::string_view kDetailLowered = "control: detail lowered";
   return newest;
 }
 
-/// What was done, without the prefix; of more than `most` the first ones and how many follow.
+/// The commands, without the prefix; of more than `most` the first ones and the number of further ones.
 [[nodiscard]] inline std::vector<std::string> control_lines(std::span<const Message> messages,
                                                             std::size_t most = 12) {
   std::vector<std::string> lines;

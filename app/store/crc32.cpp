@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t kPolynomial = 0x82F63B78U;  // Castagnoli, reflected
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-// tables[t][b]: what byte b contributes to the remainder when t further bytes follow it. Table 0 is the usual
+// tables[t][b]: contribution of byte b to the remainder when t further bytes follow it. Table 0 is the usual
 // one.
 constexpr Tables make_tables() {
   Tables tables{};
@@ -29,7 +29,7 @@ constexpr Tables kTables = make_tables();
 
 }  // namespace
 
-/// `seed`: the result for the bytes before, so that one sum can be taken in pieces.
+/// `seed`: the result for the bytes before, so that a checksum can be computed in pieces.
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t seed) noexcept {
   const auto* at = static_cast<const unsigned char*>(data);
   std::uint32_t crc = ~seed;
@@ -37,10 +37,10 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t seed) no
   while (bytes >= 8) {
     std::uint64_t word = 0;
     for (unsigned i = 0; i < 8; ++i) word |= static_cast<std::uint64_t>(at[i]) << (8 * i);
-    // The remainder so far enters with the first four bytes.
+    // The remainder so far is combined with the first four bytes.
     word ^= crc;
     crc = 0;
-    // Linear over GF(2): the contributions of the eight bytes are looked up by themselves and joined by xor.
+    // Linear over GF(2): the contributions of the eight bytes are looked up separately and combined by xor.
     for (unsigned i = 0; i < 8; ++i) crc ^= kTables[7 - i][(word >> (8 * i)) & 0xFFU];
     at += 8;
     bytes -= 8;

@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli) of recorded bytes: chunks, tables and rows of a recording carry it, so that a
-// damaged copy is noticed before anything is parsed.
+// CRC-32C (Castagnoli) of recorded bytes: chunks, tables and rows of a recording have one, so that a
+// damaged copy is detected before anything is parsed.
 #pragma once
 
 #include <cstddef>

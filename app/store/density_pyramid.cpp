@@ -8,13 +8,13 @@ namespace shardscope::store {
 namespace {
 
 // Leaves are 2^shift_ ns wide and counted from base_ns_; upper_[k] has buckets of 2^(shift_ + k + 1) ns.
-constexpr std::size_t kMinLeaves = 256;     ///< of a sparse row; empty ones take next to nothing in a file
-constexpr std::size_t kScreenLeaves = 512;  ///< enough for eight blocks on a screen; of fewer, spans are read
+constexpr std::size_t kMinLeaves = 256;     ///< of a sparse row; empty ones take nearly no space in a file
+constexpr std::size_t kScreenLeaves = 512;  ///< about eight blocks on a screen; with fewer, spans are read
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kFewColumns = 32;
 constexpr std::size_t kMaxStoredLeaves = 1U << 20;
 
-/// `part` of `whole` in `steps` steps, rounded; what is not nothing is at least one, so that it stays
+/// `part` of `whole` in `steps` steps, rounded; at least 1 where it is not 0, so that it stays
 /// visible.
 std::uint64_t in_steps(float part, double whole, std::uint32_t steps) {
   if (part <= 0 || whole <= 0) return 0;
@@ -28,7 +28,7 @@ std::size_t DensityColumns::index(std::int64_t ns) const noexcept {
   auto i = static_cast<std::size_t>(static_cast<double>(ns - begin_ns) * static_cast<double>(columns.size()) /
                                     static_cast<double>(end_ns - begin_ns));
   i = std::min(i, columns.size() - 1);
-  // at() rounds down: the neighbour may be the one that holds it.
+  // at() rounds down: `ns` may be in the neighbour.
   while (i > 0 && at(i) > ns) --i;
   while (i + 1 < columns.size() && at(i + 1) <= ns) ++i;
   return i;
@@ -46,7 +46,7 @@ void ColumnFiller::step() noexcept {
   right_ns_ = at(column_ + 1);
 }
 
-// Spans come in order of time, so the next is mostly near: steps are cheaper than a division, up to kNear.
+// Spans come in order of time, so the next is usually near: up to kNear steps are cheaper than a division.
 void ColumnFiller::seek(std::int64_t ns) noexcept {
   constexpr int kNear = 8;
   if (ns < left_ns_) return move_to(out_.index(ns));
@@ -58,7 +58,7 @@ void ColumnFiller::seek(std::int64_t ns) noexcept {
 
 void ColumnFiller::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind kind, std::uint8_t code,
                        bool counted) noexcept {
-  // A span that began before the view is drawn in it and not counted.
+  // A span that began before the view is drawn in it but not counted.
   counted = counted && from_ns >= out_.begin_ns;
   const std::int64_t from = std::max(from_ns, out_.begin_ns);
   const std::int64_t to = std::min(to_ns, out_.end_ns);
@@ -71,7 +71,7 @@ void ColumnFiller::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind k
     const std::int64_t right = std::min(to, right_ns_);
     const auto busy = static_cast<float>(std::max<std::int64_t>(right - left, 0));
     column.busy_ns += busy;
-    // Of no length: it votes with 1 ns, so that the column has a kind.
+    // A span of length 0 votes with 1 ns, so that the column has a kind.
     column.vote(std::max(busy, 1.0F), tag);
     if (counted) ++column.begins;
     counted = false;
@@ -83,10 +83,10 @@ void DensityPyramid::expect(std::int64_t ns) noexcept {
   while (empty() && ns >> shift_ >= static_cast<std::int64_t>(kScreenLeaves)) ++shift_;
 }
 
-// Doubles the width of a leaf: the level above becomes the leaves, exactly, since parents are sums.
+// Doubles the leaf width: the level above becomes the leaves, exactly, because parents are sums.
 void DensityPyramid::coarsen() {
   settle();
-  // A single leaf becomes wider and holds the same.
+  // A single leaf becomes wider with the same content.
   if (!upper_.empty()) {
     leaves_ = std::move(upper_.front());
     upper_.erase(upper_.begin());
@@ -122,7 +122,7 @@ void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::Even
   dirty_ = std::min(dirty_, first);
 }
 
-// Sums up from the first leaf that changed: appends are at the end, so that is mostly one bucket a level.
+// Sums from the first leaf that changed: appends are at the end, so this is usually one bucket per level.
 void DensityPyramid::settle() {
   if (dirty_ == SIZE_MAX) return;
   std::size_t first = dirty_;
@@ -135,7 +135,7 @@ void DensityPyramid::settle() {
     const std::vector<DensityBucket>& children = level(i);
     std::vector<DensityBucket>& parents = upper_[i];
     const std::size_t count = (children.size() + 1) / 2;
-    // A level that was just begun, or that is shorter than what lies below, is filled from where it ends.
+    // A new level, or one shorter than the level below, is filled from its end on.
     first = std::min(first / 2, parents.size());
     parents.resize(count);
     for (std::size_t p = first; p < count; ++p) {
@@ -149,12 +149,12 @@ void DensityPyramid::append(const DensityPyramid& stretch, std::size_t most) {
   if (stretch.empty()) return;
   const std::int64_t held_begin = stretch.base_ns_ + stretch.first_begin_ns_;
   const std::int64_t held_end = stretch.base_ns_ + stretch.last_end_ns_;
-  // The first one's resolution is a start: what follows coarsens as it grows.
+  // Starts with the resolution of the first one, and gets coarser as the row grows.
   if (leaves_.empty()) {
     shift_ = stretch.shift_;
     base_ns_ = held_begin;
   }
-  // Stretches of a lane follow one another; where one does not, its part before the base counts at the base.
+  // Intervals of a lane are consecutive; otherwise the part before the base counts at the base.
   const auto from_base = [&](std::int64_t ns) { return std::max<std::int64_t>(ns - base_ns_, 0); };
   last_end_ns_ = std::max({last_end_ns_, from_base(held_end), std::int64_t{1}});
   while (static_cast<std::size_t>((last_end_ns_ - 1) >> shift_) >= most) coarsen();
@@ -171,7 +171,7 @@ void DensityPyramid::append(const DensityPyramid& stretch, std::size_t most) {
     const std::size_t last = std::min(static_cast<std::size_t>((end - 1) >> shift_), last_leaf);
     spans_ += bucket.begins;
     dirty_ = std::min(dirty_, first);
-    // Within one leaf: whole. Else each gets its share of the time, and the begins go to the first.
+    // Within one leaf: as a whole. Else each leaf gets its share of the time, and the first gets the begins.
     if (first >= last) {
       leaves_[last].merge(bucket);
       continue;
@@ -198,7 +198,7 @@ void DensityPyramid::drop_finer(std::size_t most) {
   while (leaves_.size() > most && !upper_.empty()) coarsen();
 }
 
-// What lay evenly in a leaf is taken off by its share: within a leaf times are not known.
+// Busy time is removed in proportion: times within a leaf are unknown.
 void DensityPyramid::forget(std::int64_t from_ns, std::int64_t to_ns) {
   const std::int64_t from = std::max(from_ns, base_ns_) - base_ns_;
   const std::int64_t to = std::min(to_ns, base_ns_ + last_end_ns_) - base_ns_;
@@ -230,11 +230,11 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
     return;
   }
   const double width = out.width_ns();
-  // Few columns are answered from the number of buckets that some more would need: an edge of one wide column
-  // would else be split within half of it.
+  // With few columns, levels for kFewColumns are used: the edge of one wide column
+  // would otherwise be split within half of it.
   const double finer = std::max(1.0, kFewColumns / static_cast<double>(out.columns.size()));
   const int widest_shift = widest(out.bucket_ns() / finer);
-  // The coarsest level whose buckets are no wider than wanted: the fewest to merge.
+  // The coarsest level with sufficiently narrow buckets: the fewest to merge.
   std::size_t chosen = 0;
   while (chosen + 1 < level_count() && !level(chosen + 1).empty() &&
          static_cast<int>(shift_ + chosen + 1) <= widest_shift) {
@@ -245,7 +245,7 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
   const std::int64_t bucket_ns = std::int64_t{1} << shift;
   const float per_ns = 1.0F / static_cast<float>(bucket_ns);
 
-  // A bucket that lies in two columns is shared between them; the first and the last hold nothing outside
+  // A bucket in two columns is split between them; the first and the last contain nothing outside
   // the row's own range.
   const auto part_of = [&](std::int64_t i, std::int64_t from, std::int64_t to) {
     const std::int64_t at = i << shift;
@@ -256,7 +256,7 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
     return static_cast<float>(std::min(to, held_to) - std::max(from, held_from)) /
            static_cast<float>(held_to - held_from);
   };
-  // Begins belong to the column in which the bucket comes into view.
+  // Begins count in the column in which the bucket comes into view.
   const auto share = [&](DensityBucket& sum, std::int64_t i, std::int64_t from, std::int64_t to,
                          bool counted) { sum.merge(buckets[i].part(part_of(i, from, to), counted)); };
   const std::size_t first_column = out.index(std::max(held_begin, out.begin_ns));
@@ -309,7 +309,7 @@ void DensityPyramid::encode(ByteWriter& out, std::size_t most, std::uint32_t ste
   while (chosen + 1 < level_count() && level(chosen).size() > most) ++chosen;
   const std::vector<DensityBucket>& buckets = level(chosen);
   // Count, shift, base (ns, zigzag), first begin and last end (ns from the base); then the columns begins,
-  // busy, weight (both in `steps` steps of a bucket's width) and tag, each a varint a bucket: alike ones
+  // busy, weight (both in `steps` steps of a bucket's width) and tag, each one varint per bucket: equal ones
   // compress.
   out.varint(buckets.size());
   if (buckets.empty()) return;
@@ -321,7 +321,7 @@ void DensityPyramid::encode(ByteWriter& out, std::size_t most, std::uint32_t ste
   const double width = std::ldexp(1.0, static_cast<int>(shift));
   for (const DensityBucket& bucket : buckets) out.varint(bucket.begins);
   for (const DensityBucket& bucket : buckets) out.varint(in_steps(bucket.busy_ns, width, steps));
-  // A span of no length votes with 1 ns, so that it has a kind.
+  // A span of length 0 votes with 1 ns, so that it has a kind.
   for (const DensityBucket& bucket : buckets) out.varint(in_steps(bucket.weight, width, steps));
   for (const DensityBucket& bucket : buckets) out.varint(bucket.tag);
 }
@@ -335,7 +335,7 @@ std::size_t DensityPyramid::decode_range(ByteReader& in) {
   base_ns_ = unzigzag(in.varint());
   first_begin_ns_ = static_cast<std::int64_t>(in.varint());
   last_end_ns_ = static_cast<std::int64_t>(in.varint());
-  // So that no sum of a base, an end and a bucket's width overflows where they are used.
+  // So that no later sum of a base, an end and a bucket's width overflows.
   constexpr std::int64_t kMaxNs = std::int64_t{1} << 62;
   if (shift_ > 62 || first_begin_ns_ < 0 || last_end_ns_ <= first_begin_ns_ || last_end_ns_ > kMaxNs / 2 ||
       base_ns_ > kMaxNs || base_ns_ < -kMaxNs ||

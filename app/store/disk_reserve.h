@@ -6,8 +6,8 @@
 
 namespace shardscope::store {
 
-/// A file without a name in the folder of `path`: it takes its room for as long as it is held, and leaves
-/// nothing behind however this process ends.
+/// An unnamed file in the folder of `path`: it occupies disk space while it is open, and is removed
+/// however this process ends.
 class DiskReserve {
  public:
   /// Some tens of pages of a recording, and the next part of its log's index.

@@ -44,7 +44,7 @@ void EarlyStop::update(Database& database) noexcept {
   try {
     write(database, Final::no);
   } catch (const std::exception&) {
-    written_missing_ = received_ - committed_;  // is not tried for every chunk
+    written_missing_ = received_ - committed_;  // not tried again for every chunk
   }
 }
 

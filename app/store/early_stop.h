@@ -13,24 +13,24 @@
 namespace shardscope::store {
 
 /// [Note: why a recording stopped]
-/// Who opens a recording has not seen what the recorder printed. So the reason goes into the file, even when
-/// the disk is full: a reserve that was kept until then makes room for a page, and where it is the log that
-/// cannot grow, folding it into the file does. Events that arrive after that are counted. The count in the
-/// file is updated when it has doubled, so that this takes a few pages however long the run goes on, and when
-/// the recorder ends. A file that was removed gets no reason.
+/// A reader of a recording has not seen the recorder's output. So the reason goes into the file, even when
+/// the disk is full: releasing a disk reserve makes room for a page, and where the log cannot grow,
+/// moving it into the file does. Events received after that are counted. The count in the
+/// file is updated when it has doubled, so that this takes a few pages however long the run is, and when
+/// the recorder ends. No reason is written to a file that was removed.
 class EarlyStop {
  public:
   EarlyStop() = default;
-  /// Takes the reserve, in the folder of `path`.
+  /// Allocates the reserve, in the folder of `path`.
   explicit EarlyStop(const std::string& path) : reserve_(path) {}
 
-  /// Counts events that were handed to the recorder, whether they were written or not.
+  /// Counts events that the recorder received, whether they were written or not.
   void received(std::size_t events) noexcept { received_ += events; }
-  /// What is being written ends then, by the collector's clock.
+  /// End of the events that are being written, collector clock.
   void reached(std::int64_t end_ns) noexcept { last_ns_ = std::max(last_ns_, end_ns); }
   void committed() noexcept { committed_ = received_; }
-  // None of these throws: where there is no room for the reason either, a reader knows as much as after a
-  // crash.
+  // None of these throws: where there is no space for the reason either, a reader has the same information
+  // as after a crash.
   void stopped(Database& database, const std::string& why) noexcept;
   void update(Database& database) noexcept;
   void recorder_ended(Database& database) noexcept;  ///< no event follows
@@ -42,8 +42,8 @@ class EarlyStop {
   DiskReserve reserve_;
   std::string why_;                             ///< empty: it has not stopped
   std::uint64_t received_ = 0, committed_ = 0;  ///< events
-  std::uint64_t written_missing_ = 0;           ///< missing events, as the file says
-  std::int64_t last_ns_ = 0, stopped_ns_ = 0;   ///< end of what was being written; collector clock
+  std::uint64_t written_missing_ = 0;           ///< missing events, as stored in the file
+  std::int64_t last_ns_ = 0, stopped_ns_ = 0;   ///< end of the events being written; collector clock
 };
 
 }  // namespace shardscope::store

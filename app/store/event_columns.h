@@ -1,4 +1,4 @@
-// What the encoder and the decoder of a chunk's columns share: how events are grouped and predicted.
+// Shared by the encoder and the decoder of a chunk's columns: how events are grouped and predicted.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 namespace shardscope::store {
 
 // [Note: columns grouped by tag]
-// A tag is one combination of kind, stream and code; a run has a few dozen. The tag column says, event by
-// event, which tag comes; the time column holds differences between consecutive events. Every other
-// field is stored tag by tag, as the difference from the event of the same tag before, because events of
+// A tag is one combination of kind, stream and code; a run has a few dozen. The tag column holds the tag of
+// each event; the time column holds differences between consecutive events. Every other
+// field is stored tag by tag, as the difference from the previous event of the same tag, because events of
 // one tag resemble each other (the next module, the next gather) and their neighbours in time do not.
 // A field that never changes within a tag (mostly kNoId) has its bit in the tag's mask unset and takes
-// no bytes. v1 of memory events ("pool bytes after") is predicted from the event of the pool before.
+// no bytes. v1 of memory events ("pool bytes after") is predicted from the pool's previous event.
 inline constexpr std::size_t kColumnFields = 5;  ///< a, b, c, v0, v1
 
 // [Note: states apart]
-// Statuses of parameters, memory and gradient buckets make up the state at a time, and are a third of a run's
+// Parameter statuses, memory and gradient buckets make up the state at a time, and are a third of a run's
 // events; spans are most of the others. In a large chunk each of the two has columns of its own, so that a
-// question about one does not pay for the other. How they alternate is stored as lengths of runs.
+// query for one does not decode the other. How they alternate is stored as run lengths.
 [[nodiscard]] constexpr bool is_of_state(instrumentation::EventKind kind) noexcept {
   return instrumentation::role_of(kind) == instrumentation::EventRole::state;
 }
@@ -51,7 +51,7 @@ inline void set_tag_key(instrumentation::Event& event, std::uint32_t key) noexce
          kind_of(key) == instrumentation::EventKind::memory_free;
 }
 
-// Differences wrap, so that garbage is written and read back as it is.
+// Differences wrap, so that any values are restored exactly.
 [[nodiscard]] constexpr std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
@@ -59,12 +59,12 @@ inline void set_tag_key(instrumentation::Event& event, std::uint32_t key) noexce
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-/// What a field is before the first event of a tag.
+/// Predicted value of a field before the first event of a tag.
 [[nodiscard]] constexpr std::int64_t initial_field(std::size_t f) noexcept {
   return f < 3 ? static_cast<std::int64_t>(instrumentation::kNoId) : 0;
 }
 
-/// Pool bytes after the memory event before, event by event in the chunk's order; 0 at a pool's first.
+/// Pool bytes after the previous memory event, event by event in the chunk's order; 0 at a pool's first.
 class PoolPrediction {
  public:
   /// v1: pool bytes before, plus or minus the event's own bytes.

@@ -1,4 +1,4 @@
-// What a reader has read of a recording's events, rank by rank, and whether it came in order. Pure.
+// Progress of a reader through a recording's events, by rank, and checks of their order. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace shardscope::store {
 
 class EventsRead {
  public:
-  /// Whether `sequence` is behind everything that was read of the rank.
+  /// Whether `sequence` is greater than every sequence read of the rank.
   [[nodiscard]] bool comes_next(std::uint32_t rank, std::uint64_t sequence) const {
     const auto last = last_.find(rank);
     return last == last_.end() || sequence > last->second;
   }
-  /// Chunks [sequence, sequence + parts) follow; those that were left out before them are missing. Throws
-  /// std::runtime_error where they do not come next.
+  /// Adds chunks [sequence, sequence + parts); those skipped before them count as missing. Throws
+  /// std::runtime_error where they are out of order.
   void follow(std::uint32_t rank, std::uint64_t sequence, std::uint32_t parts) {
     const auto [last, first_of_rank] = last_.try_emplace(rank, sequence);
     if (!first_of_rank && sequence <= last->second) throw std::runtime_error("chunk: out of order");
@@ -27,17 +27,17 @@ class EventsRead {
     events_ += events;
     by_rank_[rank] += events;
   }
-  /// Chunks that the recorder deleted, of which a sum is there.
+  /// Counts chunks that the recorder deleted and replaced by a sum.
   void count_not_kept(std::uint32_t rank, std::uint32_t parts, std::uint64_t events) {
     not_kept_chunks_ += parts;
     by_rank_[rank] += events;
   }
 
-  [[nodiscard]] std::uint64_t chunks() const noexcept { return chunks_; }  ///< that the file holds
-  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }  ///< that the file holds
+  [[nodiscard]] std::uint64_t chunks() const noexcept { return chunks_; }  ///< in the file
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }  ///< in the file
   [[nodiscard]] std::uint64_t not_kept_chunks() const noexcept { return not_kept_chunks_; }
   [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }  ///< chunks between those read
-  /// Events by rank, with those that were not kept.
+  /// Events by rank, including those not kept.
   [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& by_rank() const noexcept { return by_rank_; }
 
  private:

@@ -1,4 +1,4 @@
-// Which framework trained, and whose times its spans are.
+// The framework that trained, and which times its spans have.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace shardscope::store {
 
-/// zero: this runtime, or not given.
+/// zero: this runtime, or none recorded.
 enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, fsdp1, megatron, colossalai };
 
-/// By its own name; a run that names none is of this runtime.
+/// The framework as the tables record it; zero where they record none.
 [[nodiscard]] inline Framework framework_of(const instrumentation::RunTables& tables) {
   const std::string& name = tables.framework;
   if (name.starts_with("DeepSpeed")) return Framework::deepspeed;
@@ -23,8 +23,8 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, fsdp1, megatr
   return Framework::zero;
 }
 
-/// Whether a run may come without spans of its modules: those of its optimizer are then no measure of what
-/// was computed.
+/// Whether a run may have no spans of its modules: the optimizer's spans are then no measure of the
+/// computation.
 [[nodiscard]] inline bool may_lack_modules(Framework framework, std::int32_t stage) {
   if (framework == Framework::deepspeed) return stage < 3;
   return framework != Framework::zero && framework != Framework::fsdp2;
@@ -33,8 +33,8 @@ enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp, fsdp1, megatr
   return may_lack_modules(framework_of(tables), tables.stage);
 }
 
-/// Whether spans of phases, modules and collectives are those of the host that queues the work of a GPU: a
-/// program that attaches sees calls return, not what the device does later. Only records of the GPU say that.
+/// Whether spans of phases, modules and collectives have host times of calls that queue work on a GPU: an
+/// attached program sees calls return, not what the device does later. Only GPU records have device times.
 [[nodiscard]] inline bool has_times_of_host(Framework framework, const std::string& device) {
   return framework != Framework::zero && device.starts_with("cuda");
 }

@@ -1,4 +1,4 @@
-// What is missing in a gap and where it went, in words.
+// Describes what is missing in a gap and where it was lost.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 namespace shardscope::store {
 namespace {
 
-/// Without the model's own name in front, where there is one.
+/// Without the model's name in front, where there is one.
 std::string_view tail(std::string_view path) {
   const std::size_t dot = path.find('.');
   return dot == std::string_view::npos || path.find('.', dot + 1) == std::string_view::npos

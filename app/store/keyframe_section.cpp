@@ -1,4 +1,4 @@
-// A block's keyframe: open spans, memory and buckets when the block begins.
+// A block's keyframe: spans, memory and buckets that are open at the block's begin.
 #include <span>
 
 #include "app/store/block_sections.h"
@@ -12,7 +12,7 @@ void write_span(BlockWriter& out, const Span& span) {
   out.varint(span.code);
   out.time(span.begin_ns);
   out.time(span.end_ns);
-  // mark_ns: when every rank had arrived; 0 is none.
+  // mark_ns: when every rank had entered; 0: none.
   out.varint(span.mark_ns == 0 ? 0 : 1);
   if (span.mark_ns != 0) out.time(span.mark_ns);
   out.id(span.a);
@@ -38,8 +38,8 @@ Span read_span(BlockReader& in, std::uint8_t depth) {
   return span;
 }
 
-/// As read_span().
-/// In step with read_span(): its times are read and checked, the rest is stepped over.
+/// Skips one span.
+/// In step with read_span(): its times are read and checked, the rest is skipped.
 void skip_span(BlockReader& in) {
   in.skip(2);
   (void)in.time();
@@ -57,14 +57,14 @@ void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
   for (const Lane::Keyframe& lane : keyframe.lanes) {
     out.time(lane.last_ns);
     out.varint(lane.open.size());
-    // Outermost first; the depth is the place in the list and is not stored.
+    // Outermost first; the depth is the index in the list and is not stored.
     for (const Lane::Open& open : lane.open) {
       write_span(out, open.span);
-      // The last instant before a gap at which the span was open for certain; never if there is none.
+      // The last instant before a gap at which the span was certainly open; never if there is none.
       out.time(open.certain_ns);
     }
   }
-  // Every pool has its place: no number of pools is stored.
+  // Every pool is written: no number of pools is stored.
   for (const MemoryIndex::Keyframe& pool : keyframe.memory) {
     out.varint(pool.any ? 1 : 0);
     if (!pool.any) continue;
@@ -72,7 +72,7 @@ void write_keyframe(BlockWriter& out, const RankKeyframe& keyframe) {
     write_categories(out, pool.bytes);
   }
   out.varint(keyframe.buckets.size());
-  // Open gradient buckets with the parameters that they hold so far.
+  // Open gradient buckets with their parameters so far.
   for (const BucketState& bucket : keyframe.buckets) {
     out.id(bucket.bucket);
     out.id(bucket.buffer);
@@ -104,14 +104,14 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
   }
   const std::size_t buckets = in.count();
   for (std::size_t b = 0; b < buckets; ++b) {
-    // One by one: a bucket takes more memory than the bytes that name it, and a false number must not be paid
-    // for at once.
+    // One by one: a bucket takes more memory than its encoding, and a wrong number must not allocate it all
+    // at once.
     BucketState& bucket = out.buckets.emplace_back();
     bucket.bucket = in.id();
     bucket.buffer = in.id();
     bucket.since_ns = in.time();
     bucket.elems = in.number();
-    // count() is at most the bytes that are left: a damaged count allocates at most four bytes for each of
+    // count() is at most the remaining bytes: a damaged count allocates at most four bytes for each of
     // them.
     bucket.params.resize(in.count());
     for (std::uint32_t& param : bucket.params) param = in.id();
@@ -122,7 +122,7 @@ RankKeyframe read_keyframe(BlockReader& in, std::size_t lanes) {
 /// As read_keyframe().
 void skip_keyframe(BlockReader& in, std::size_t lanes) {
   in.now_reading("keyframe");
-  // In step with read_keyframe(), call for call: what that refuses is refused here.
+  // In step with read_keyframe(), call for call: rejects the same input.
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     (void)in.time();
     const std::size_t open = in.count();
@@ -142,7 +142,7 @@ void skip_keyframe(BlockReader& in, std::size_t lanes) {
     in.skip(2);
     (void)in.time();
     in.skip(1);
-    // The parameters: ids are any 32 bits, so there is nothing to check.
+    // Parameter ids are any 32 bits, so there is nothing to check.
     in.skip(in.count());
   }
 }

@@ -21,7 +21,7 @@ class KindSet {
   void keep_only(const KindSet& others) noexcept {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= others.words_[i];
   }
-  /// May be true of one that a later program knows.
+  /// May be true for a kind of a newer program.
   [[nodiscard]] bool has(ev::EventKind kind) const noexcept { return (words_[word(kind)] & bit(kind)) != 0; }
   [[nodiscard]] bool empty() const noexcept { return (words_[0] | words_[1]) == 0; }
 

@@ -1,5 +1,5 @@
 // Rows by rank, stream, kind and code of events. A run has a few dozen such combinations and millions of
-// events, so a row is found without a tree and without memory of its own.
+// events, so rows are found by hash, without a tree and without an allocation per row.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace shardscope::store {
 
-/// Orders rows as their keys: rank, stream, kind, code.
+/// Sorts in the order of rank, stream, kind, code.
 [[nodiscard]] constexpr std::uint64_t kind_key(LaneId lane, ev::EventKind kind, std::uint8_t code) noexcept {
   return std::uint64_t{lane.rank} << 32U | static_cast<std::uint64_t>(lane.stream) << 24U |
          static_cast<std::uint64_t>(kind) << 8U | code;
@@ -21,7 +21,7 @@ namespace shardscope::store {
 template <typename Row>
 class KindTable {
  public:
-  /// The row of a key, and whether it has just been made. Valid until the next call.
+  /// The row of a key, and whether this call added it. Valid until the next call.
   std::pair<Row&, bool> row(std::uint64_t key) {
     for (std::size_t at = hash(key);; ++at) {
       const std::uint32_t entry = slots_[at & (slots_.size() - 1)];

@@ -6,7 +6,7 @@
 namespace shardscope::store {
 namespace {
 
-/// Kinds whose end repeats the begin's code (a step's end says "skipped" there instead).
+/// Kinds whose end repeats the begin's code (the code of a step's end is "skipped").
 bool code_identifies(ev::EventKind begin) noexcept {
   return begin == ev::EventKind::phase_begin || begin == ev::EventKind::module_begin;
 }
@@ -52,7 +52,7 @@ Lane::Lane(const Keyframe& from, Detail detail)
   for (std::size_t d = 0; d < from.open.size(); ++d) {
     const Open& open = from.open[d];
     rows_[d].spans.push_back(open.span);
-    // Known only from later on; here it goes on.
+    // open.span may have an end that only later blocks found; here the span is still open, or cut at a gap.
     rows_[d].spans.back().end_ns =
         open.certain_ns == kNever ? kOpen : std::max(open.certain_ns, open.span.begin_ns);
     rows_[d].carried = true;

@@ -12,25 +12,25 @@
 namespace shardscope::store {
 
 /// [Note: spans with a missing end or begin]
-/// After a drop an end may never come. A span is never shown longer than it is known to have lasted: every
-/// open span is cut where the gap begins, for an end before that would have been recorded, and grows again
-/// only if its own end arrives. A begin that cannot nest in an open span (a new step, a second phase, a
-/// module outside its ancestors) proves that the open one is over; it then stays cut. So does one whose end
-/// arrives after the gap and may be that of a later span with the same ids (a module runs again in every
-/// step). An end whose begin is missing makes no span, because where it began is not known; it is counted,
+/// After a drop an end may never arrive. A span is never shown longer than it is known to have lasted: every
+/// open span is cut where the gap begins, because an earlier end would have been recorded, and is extended
+/// only when its own end arrives. A begin that cannot nest in an open span (a new step, a second phase, a
+/// module outside its ancestors) proves that the open one has ended; it then stays cut. The same holds for a
+/// span whose end after the gap may belong to a later span with the same ids (a module runs again in every
+/// step). An end whose begin is missing makes no span, because its begin time is unknown; it is counted,
 /// see [Note: ends whose begin is missing].
 class Lane {
  public:
   static constexpr std::int64_t kNever = INT64_MIN;
-  static constexpr std::size_t kMaxDepth = 64;  ///< of nested spans; one more ends all that are open
+  static constexpr std::size_t kMaxDepth = 64;  ///< nested spans; one more ends all open ones
 
-  /// A span that has not ended, by its depth.
+  /// A span that has not ended, by depth.
   struct Open {
     Span span;
     std::int64_t certain_ns =
         kNever;  ///< last instant before a gap at which it was open; kNever: no gap since
   };
-  /// What a lane must know to go on from a time: nothing of the spans that ended before.
+  /// State from which a lane can continue, without the spans that have ended.
   struct Keyframe {
     std::int64_t last_ns = kNever;
     std::vector<Open> open;  ///< by depth
@@ -38,8 +38,8 @@ class Lane {
 
   Lane() = default;
   enum class Detail : std::uint8_t { spans, levels };
-  /// Goes on where another lane was. The open spans are here as well, the first of their depths. Without
-  /// levels density() looks at every span.
+  /// Continues another lane. Its open spans become the first of their depths. With Detail::spans
+  /// density() reads every span.
   Lane(const Keyframe& from, Detail detail);
   [[nodiscard]] Keyframe keyframe() const;
 
@@ -47,9 +47,9 @@ class Lane {
   void begin(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// Returns the span that ended, or null when its begin is missing. Valid until the next call.
   const Span* end(const ev::Event& event, std::int64_t at_ns);
-  /// For an end that end() has found no begin of: whether the begin can be among missing events.
+  /// For an end for which end() returned null: whether the begin can be among missing events.
   [[nodiscard]] bool explains(const ev::Event& end, std::int64_t at_ns);
-  /// A step that began at `begin_ns` has ended: what began before it is over.
+  /// A step that began at `begin_ns` has ended: spans that began before it have ended too.
   void step_received(std::int64_t begin_ns) noexcept { missing_begins_.step_received(begin_ns); }
   /// collective_entered: every rank has arrived.
   void mark(const ev::Event& event, std::int64_t at_ns);
@@ -57,13 +57,13 @@ class Lane {
   void gap(std::int64_t from_ns = kNever, std::int64_t until_ns = kNever);
   /// Some events of kinds above `low` were not emitted before `at_ns`.
   void gap_of_detail(ev::Detail low, std::int64_t at_ns);
-  /// Makes density() see what came since the last call.
+  /// Includes events since the last call in the levels of detail of density().
   void settle();
-  /// The stretch that begins will be about this long.
+  /// Expected length of the block that begins, as a hint for the levels of detail.
   void expect(std::int64_t ns) noexcept { expected_ns_ = ns; }
-  /// Keeps no levels of detail; density() stays empty. Before the first event.
+  /// Disables levels of detail; density() stays empty. Call before the first event.
   void without_density() noexcept { with_density_ = false; }
-  /// The stretch ends here: what open spans have lasted so far goes into the levels of detail.
+  /// Ends the block: adds open spans, as far as they are known, to the levels of detail.
   void close_stretch();
   /// Moves every closed span to `sink` and clears the levels of detail; open spans stay.
   template <typename Sink>
@@ -90,16 +90,16 @@ class Lane {
   [[nodiscard]] std::uint8_t depth_count() const noexcept { return static_cast<std::uint8_t>(rows_.size()); }
   [[nodiscard]] std::span<const Span> spans(std::uint8_t depth) const;
   [[nodiscard]] std::size_t open_count() const noexcept { return open_.size(); }
-  /// Whether the first span of this depth began in an earlier stretch.
+  /// Whether the first span of this depth began in an earlier block.
   [[nodiscard]] bool carried(std::size_t depth) const noexcept {
     return depth < rows_.size() && rows_[depth].carried;
   }
-  [[nodiscard]] std::int64_t from_ns() const noexcept { return from_ns_; }  ///< where this stretch begins
+  [[nodiscard]] std::int64_t from_ns() const noexcept { return from_ns_; }  ///< begin of this block
   [[nodiscard]] std::int64_t last_ns() const noexcept { return last_ns_; }  ///< latest event
   /// Index range of the spans of a depth that overlap [begin, end).
   [[nodiscard]] std::pair<std::size_t, std::size_t> visible(std::uint8_t depth, std::int64_t begin_ns,
                                                             std::int64_t end_ns) const;
-  /// Adds this stretch's part of a depth to `columns`: up to the latest event, and to `now_ns` for open
+  /// Adds one depth's spans in this block to `columns`: up to the latest event, and to `now_ns` for open
   /// spans.
   void density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns& columns) const;
   /// The same for the waits of every depth.
@@ -125,22 +125,22 @@ class Lane {
 
   Span& open_span(std::size_t depth) { return rows_[depth].spans.back(); }
   void close(std::int64_t end_ns);    ///< the innermost open span
-  void cut_above(std::size_t depth);  ///< ends of the spans open at `depth` and deeper are lost
+  void cut_above(std::size_t depth);  ///< closes spans open at `depth` and deeper, whose ends are missing
   void add_density(Row& row, const Span& span, std::int64_t until_ns);
-  /// The end of an open span may have been missed from `from_ns` on.
+  /// The end of an open span may be missing from `from_ns` on.
   void make_uncertain(std::size_t depth, std::int64_t from_ns);
 
   std::vector<Row> rows_;      ///< by depth
   std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row
   DensityPyramid waits_;
   [[no_unique_address]] MissingBegins
-      missing_begins_;  // what follows lies in its padding: a rank has many lanes
+      missing_begins_;  // the next member uses its padding: a rank has many lanes
   bool with_density_ = true;
   std::int64_t last_ns_ = kNever, from_ns_ = kNever;
-  std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known
+  std::int64_t expected_ns_ = 0;  ///< length of the block; 0: unknown
 };
 
-/// Computation waited: for communication, for ZenFlow's update or for data.
+/// Computation waits: for communication, for ZenFlow's update or for data.
 [[nodiscard]] constexpr bool is_wait(ev::EventKind begin) noexcept {
   return ev::is_begin(begin) && ev::role_of(begin) == ev::EventRole::wait;
 }

@@ -1,4 +1,4 @@
-// What a lane is called: as the run names it, else by its own name.
+// Name of a lane: as recorded by the run, else the built-in one.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ using ev::MemoryCategory;
 constexpr int kRepeatsThatProve = 4;
 constexpr std::size_t kOutOfOrder = 5;
 
-/// Who most likely freed bytes while events were missing: what comes and goes fastest first.
+/// Categories in the order in which missing frees are most likely theirs: the most volatile first.
 constexpr std::array<MemoryCategory, ev::kMemoryCategoryCount> kByVolatility = {
     MemoryCategory::other,         MemoryCategory::temporary,      MemoryCategory::activation,
     MemoryCategory::gather_buffer, MemoryCategory::param_gathered, MemoryCategory::grad_full,
@@ -31,11 +31,11 @@ std::int64_t of(const CategoryBytes& bytes, MemoryCategory category) noexcept {
   return bytes[static_cast<std::size_t>(category) % ev::kMemoryCategoryCount];
 }
 
-/// What to add to `bytes` of each category so that the pool has `missing` more.
+/// Change of each category of `bytes` for the pool to have `missing` more bytes.
 CategoryBytes correction_of(const CategoryBytes& bytes, std::int64_t missing) noexcept {
   CategoryBytes delta{};
   std::int64_t left = missing;
-  for (std::size_t c = 0; c < bytes.size(); ++c) {  // frees whose allocation is missing
+  for (std::size_t c = 0; c < bytes.size(); ++c) {  // frees without an allocation
     if (bytes[c] >= 0) continue;
     delta[c] = -bytes[c];
     left -= delta[c];
@@ -55,9 +55,9 @@ CategoryBytes correction_of(const CategoryBytes& bytes, std::int64_t missing) no
 
 }  // namespace
 
-/// Threads may stamp their changes in another order than they counted in. Then a few changes from `index` on,
-/// taken in some order, each count from where the one before it left the pool; the first counts from `total`.
-/// Returns how many, 0 where it is not so.
+/// Threads may stamp their changes in another order than they were counted. Then a few changes from `index`
+/// on, in some order, each continue from the pool bytes of the one before; the first from `total`. Returns
+/// their number; 0 where there is no such order.
 std::size_t MemoryIndex::counted_in_another_order(std::size_t index, std::int64_t total) const {
   const std::size_t most = std::min(kOutOfOrder, changes_.size() - index);
   for (std::size_t length = 2; length <= most; ++length) {
@@ -70,7 +70,7 @@ std::size_t MemoryIndex::counted_in_another_order(std::size_t index, std::int64_
       taken[i] = true;
       counted = window[i].after;
       if (++in_order == length) return length;
-      i = SIZE_MAX;  // from the first again
+      i = SIZE_MAX;  // restart from the first
     }
   }
   return 0;
@@ -80,7 +80,7 @@ void MemoryIndex::correct_first() {
   const Change first = changes_.front();
   const std::int64_t known_before = first.after - first.delta;
   if (known_before <= 0) return;
-  // Bytes allocated before the first event that was seen.
+  // Bytes allocated before the first received event.
   const Change before{
       .at_ns = first.at_ns, .delta = known_before, .after = known_before, .category = MemoryCategory::other};
   changes_.insert(changes_.begin(), before);
@@ -91,7 +91,7 @@ void MemoryIndex::correct_first() {
 
 bool MemoryIndex::events_are_missing() {
   if (resync_) return true;
-  // A single disagreement proves nothing unless events are known to be missing.
+  // A single difference proves nothing unless events are known to be missing.
   const std::int64_t missing = changes_.back().after - sum(running_);
   repeated_ = missing != 0 && missing == mismatch_ ? repeated_ + 1 : 0;
   mismatch_ = missing;
@@ -102,15 +102,15 @@ void MemoryIndex::correct(std::size_t old_size) {
   if (old_size == 0) correct_first();
   const bool missing = events_are_missing();
   if (!missing && unattributed_ == 0) return;
-  CategoryBytes bytes = running_;  // before each of what just came
+  CategoryBytes bytes = running_;  // before each of the new changes
   for (std::size_t i = old_size; i < changes_.size(); ++i)
     of(bytes, changes_[i].category) -= changes_[i].delta;
   std::int64_t total = sum(bytes);
-  std::size_t explained = 0;  // changes before this one only came in another order
+  std::size_t explained = 0;  // changes before this index were only counted in another order
   std::vector<Change> out;
   out.reserve(changes_.size() - old_size);
   const auto insert = [&](std::int64_t at_ns, const CategoryBytes& delta) {
-    for (const bool more : {false, true}) {  // less first: no sum between them is a peak
+    for (const bool more : {false, true}) {  // decreases first: no intermediate sum is a peak
       for (std::size_t c = 0; c < delta.size(); ++c) {
         if (delta[c] == 0 || (delta[c] > 0) != more) continue;
         bytes[c] += delta[c];
@@ -132,7 +132,7 @@ void MemoryIndex::correct(std::size_t old_size) {
       mismatch_ = 0;
       repeated_ = 0;
     }
-    // Freed although its allocation was never seen: it is among the bytes that had no category.
+    // Freed without a recorded allocation: it is among the bytes of unknown category.
     const std::int64_t short_of = -(of(bytes, change.category) + change.delta);
     if (const std::int64_t moved = std::min(short_of, unattributed_); moved > 0) {
       CategoryBytes delta{};
@@ -144,7 +144,7 @@ void MemoryIndex::correct(std::size_t old_size) {
     total += change.delta;
     out.push_back(change);
   }
-  // Where the missing events came last, what follows is still to be corrected.
+  // Where the missing events are the latest, the next change still has to be corrected.
   resync_ = resync_ && gap_at_ >= changes_.size();
   running_ = bytes;
   changes_.resize(old_size);
@@ -158,7 +158,7 @@ void MemoryIndex::settle() {
   for (std::size_t i = old_size; i < changes_.size(); ++i)
     of(running_, changes_[i].category) += changes_[i].delta;
   const std::size_t from = std::min(old_size, merge_in_time(changes_, old_size, time));
-  if (books_) correct(old_size);  // corrections lie in what just came
+  if (books_) correct(old_size);  // corrections are inserted among the new changes
   rebuild(from);
   settled_ = changes_.size();
 }
@@ -210,7 +210,7 @@ void MemoryIndex::set_model_state(const std::array<bool, ev::kMemoryCategoryCoun
 MemoryIndex::MemoryIndex(const Keyframe& from) {
   if (!from.any) return;
   running_ = from.bytes;
-  // One change of nothing, before everything, stands for all that were: the bytes before it are those
+  // One empty change, earlier than all others, represents all before: the bytes before it are those
   // after them.
   changes_ = {{.at_ns = INT64_MIN, .delta = 0, .after = sum(running_), .category = MemoryCategory::other}};
   blocks_ = {{.before = running_, .total = {}, .model = {}}};
@@ -288,7 +288,7 @@ CategoryBytes MemoryIndex::after(std::size_t index) const {
 MemorySample MemoryIndex::sample(std::size_t index) const {
   const bool base = has_base_ && index == 0;
   MemorySample sample{.at_ns = base ? base_ns_ : changes_[index].at_ns, .bytes = after(index)};
-  // A category is below zero where its allocation is missing; others then have bytes that are freed already.
+  // A category is below 0 where its allocation is missing; others then include bytes that are freed already.
   std::int64_t surplus = 0;
   for (std::int64_t& bytes : sample.bytes) {
     surplus -= std::min<std::int64_t>(bytes, 0);
@@ -368,7 +368,7 @@ void MemoryIndex::columns(std::int64_t begin_ns, std::int64_t end_ns, std::span<
       continue;
     }
     Top top;
-    if (first > 0) top.take(first - 1, totals_[first - 1]);  // what was held when the column began
+    if (first > 0) top.take(first - 1, totals_[first - 1]);  // bytes when the column begins
     top.take(largest(first, next));
     if (sampled != top.index) {
       last = sample(top.index);

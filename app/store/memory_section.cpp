@@ -1,4 +1,4 @@
-// A block's memory: by pool its peaks, stretches and corrections.
+// A block's memory: peaks, intervals and corrections by pool.
 #include "app/store/block_sections.h"
 
 namespace shardscope::store {
@@ -30,7 +30,7 @@ void write_memory(BlockWriter& out, const Block& block) {
     write_sample(out, block.peaks[p].all);
     write_sample(out, block.peaks[p].model_state);
     out.varint(pool.leaves.size());
-    // A leaf is a stretch of changes: when it begins, and its highest sample.
+    // A leaf: begin of its first change, and its highest sample.
     for (const MemoryIndex::Leaf& leaf : pool.leaves) {
       out.time(leaf.begin_ns);
       write_sample(out, leaf.highest);
@@ -65,19 +65,19 @@ void read_memory(BlockReader& in, Block& block) {
       change.at_ns = in.time();
       change.delta = in.number();
       change.after = in.number();
-      // Bytes may be anything: the remainder keeps the index within the arrays by category.
+      // The value may be anything: the remainder keeps the index within the arrays by category.
       change.category = static_cast<ev::MemoryCategory>(in.varint() % ev::kMemoryCategoryCount);
     }
   }
 }
 
-/// Peaks are kept; leaves (two times and the categories each) and corrections (a time and three integers) are
-/// stepped over. Times are read and not skipped, so that one that cannot be is refused here too.
+/// Peaks are read; leaves (two times and the categories each) and corrections (a time and three integers) are
+/// skipped. Their times are read, so that an impossible one is rejected here too.
 void read_memory(BlockReader& in, BlockHead& head) {
   in.now_reading("memory");
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     head.has_memory[p] = in.small<std::uint32_t>() != 0;
-    // 0 changes: the pool has no further bytes in the block.
+    // 0 changes: the pool has no more bytes in the block.
     if (!head.has_memory[p]) continue;
     head.peaks[p] = {.all = read_sample(in), .model_state = read_sample(in)};
     const std::size_t leaves = in.count();

@@ -1,4 +1,4 @@
-// Appending to a column kept in order of time, when what arrives may reach a little into the past: the
+// Appends to a column sorted by time when new elements may be slightly older: the
 // rings of a rank's threads are drained one after the other, so consecutive chunks overlap in time.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace shardscope::store {
 
-/// std::stable_sort for what is a few ordered runs, one behind the other: as chunks are, which hold what each
-/// ring had.
+/// std::stable_sort for input of a few sorted runs, one after the other: chunks are such, with one run for
+/// each ring.
 template <typename T, typename Earlier>
 void stable_sort_runs(std::vector<T>& column, std::size_t from, Earlier earlier) {
   constexpr std::size_t kMostRuns = 64;
@@ -35,7 +35,7 @@ void stable_sort_runs(std::vector<T>& column, std::size_t from, Earlier earlier)
   }
 }
 
-/// Makes all of `column` ordered by `time(element)` again after elements were pushed from index `old_size`
+/// Sorts `column` by `time(element)` again after elements were pushed from index `old_size`
 /// on. Equal times keep the order of arrival. Returns the first index whose element may have changed.
 /// O(new log new + overlap).
 template <typename T, typename Time>

@@ -8,10 +8,10 @@ namespace {
 
 using ev::EventKind;
 
-constexpr std::uint8_t kMostNested = 64;  ///< Lane holds no more
+constexpr std::uint8_t kMostNested = 64;  ///< Lane::kMaxDepth
 constexpr std::size_t kKinds = static_cast<std::size_t>(ev::kLastEventKind) + 1;
 
-/// Begins of kinds above a level.
+/// Begins of kinds above a level of detail.
 KindSet begins_above(int level) {
   KindSet out;
   for (std::size_t k = 1; k < kKinds; ++k) {
@@ -76,7 +76,7 @@ void MissingBegins::forget(EventKind kind, std::int64_t at_ns) noexcept {
     if (!nests_in_itself(kind)) kinds_.remove(kind);
     return;
   }
-  KindSet outside;  // of what it may lie in
+  KindSet outside;  // kinds that `kind` may lie in
   for (const EventKind outer : {EventKind::step_begin, EventKind::micro_step_begin, EventKind::phase_begin}) {
     if (outer_level(outer) < level) outside.add(outer);
   }

@@ -1,5 +1,5 @@
-// Whether the begin of a span may be among events that are missing. Then its unmatched end is explained, and
-// no sign of a program that emits something wrong.
+// Whether the begin of a span may be among missing events. If so, its unmatched end is explained and does
+// not indicate a faulty program.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@ namespace shardscope::store {
 
 /// [Note: ends whose begin is missing]
 /// An end that closes no span is counted. For example, events were dropped while a module ran: its
-/// module_begin is missing, and its module_end is explained. It is explained where its begin can have been
-/// emitted while events are missing: before the first event, where events were dropped or lost, or while the
-/// detail was too low for it. How many spans can have been open there is bounded: a lane nests, so of most
-/// kinds it is one span, of those that nest in themselves one for each depth. A begin that cannot lie in
-/// such a span proves that it is over (see [Note: spans with a missing end or begin]). A step that was
-/// received from its begin to its end proves it of everything. So a program that never emits a begin is found
+/// module_begin is missing, and its module_end is explained. An end is explained where its begin may have
+/// been emitted while events are missing: before the first event, where events were dropped or lost, or while
+/// the detail was too low for it. The number of spans that can have been open there is bounded: a lane nests,
+/// so it is one span of most kinds, and one per depth of kinds that nest in themselves. A begin that cannot
+/// lie in such a span proves that it has ended (see [Note: spans with a missing end or begin]). A step that
+/// was received from begin to end proves it for all kinds. So a program that never emits a begin is found
 /// after one step at most.
 class MissingBegins {
  public:
-  /// For a lane that has just begun: begins of any kind may be missing.
+  /// For a new lane: begins of any kind may be missing.
   MissingBegins();
-  /// For a lane that goes on where everything is known: none are missing.
+  /// For a lane that continues from a keyframe: no begins are missing.
   [[nodiscard]] static MissingBegins none();
 
   /// Begins of kinds above this detail, or of any kind, are missing somewhere up to `until_ns`.
   void missing(ev::Detail above, std::int64_t until_ns);
   void missing(std::int64_t until_ns);
 
-  /// A span of this kind has begun. On the path of every event: mostly there is nothing to do.
+  /// A span of this kind has begun. Called for every begin: usually there is nothing to do.
   void begun(ev::EventKind kind, std::int64_t at_ns) noexcept {
     if (kinds_.empty()) [[likely]]
       return;
@@ -38,22 +38,22 @@ class MissingBegins {
   void step_received(std::int64_t begin_ns) noexcept {
     if (begin_ns > until_ns_) kinds_ = {};
   }
-  /// An end of a span of kind `begin` has found none. `inside`: a span of its kind is open whose begin was
-  /// received, and that it would have to lie around.
+  /// An end of kind `begin`'s spans had no begin. `inside`: a span of the same kind is open whose begin was
+  /// received; the missing one would have to enclose it.
   [[nodiscard]] bool explains(ev::EventKind begin, std::int64_t at_ns, bool inside);
 
  private:
   void forget(ev::EventKind kind, std::int64_t at_ns) noexcept;
 
-  KindSet kinds_;  ///< of begins
+  KindSet kinds_;  ///< begins that may be missing
   std::int64_t until_ns_ = INT64_MIN;
-  std::uint8_t nested_ = 0;  ///< ends that were explained, of kinds that nest in themselves
+  std::uint8_t nested_ = 0;  ///< number of explained ends of kinds that nest in themselves
 };
 
 /// The begin kind that this end kind closes.
 [[nodiscard]] ev::EventKind begin_of(ev::EventKind end) noexcept;
-/// How far out a kind lies: a begin proves that open spans of its own level or deeper inside are over.
-/// 0 says that the kind may lie in anything.
+/// Nesting level of a kind: a begin proves that open spans of its own level or further inside have ended.
+/// 0: the kind may lie in any other.
 [[nodiscard]] int outer_level(ev::EventKind begin) noexcept;
 
 }  // namespace shardscope::store

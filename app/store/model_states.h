@@ -1,4 +1,4 @@
-// Which memory categories are model states: the one rule of the store's peaks, the memory model and the
+// Which memory categories are model states: one rule for the store's peaks, the memory model and the
 // window.
 #pragma once
 

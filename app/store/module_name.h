@@ -1,4 +1,4 @@
-// What a module is called, everywhere.
+// The name of a module, used everywhere.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shardscope::store {
 
-/// Its path; of the root, which has none, the model's name. "module 7" where the tables lack it, "no module"
+/// Its path; for the root, which has none, the model's name. "module 7" where the tables lack it, "no module"
 /// for kNoId.
 [[nodiscard]] std::string module_name(const Store& store, std::uint32_t module);
 

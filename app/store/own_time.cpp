@@ -22,7 +22,7 @@ bool detail_changed(const RankState& state) {
       counts, [](const InstantCount& count) { return count.kind == EventKind::detail_changed; });
 }
 
-/// Calls visit(stream, span) for the spans that have ended.
+/// Calls visit(stream, span) for the ended spans.
 template <typename Visitor>
 void for_each_ended(const RankState& state, Visitor visit) {
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
@@ -98,7 +98,7 @@ std::optional<OwnTime> OwnTimeOfRank::measure(const Held& held, const OwnTimeSou
   if (source.of_host && !by_gpu) return std::nullopt;
   IntervalSet compute = by_gpu ? in_step(gpu_compute) : in_step(kernels);
   if (!by_gpu) {
-    // Of forward and backward nothing is known: all but the optimizer would read as communication or idle.
+    // Forward and backward are unknown: all but the optimizer would count as communication or idle.
     if (source.may_lack_modules && compute.length() == 0 && in_step(modules).length() == 0)
       return std::nullopt;
     if (compute.length() == 0) compute = in_step(work).subtract(in_step(waits));
@@ -106,7 +106,7 @@ std::optional<OwnTime> OwnTimeOfRank::measure(const Held& held, const OwnTimeSou
   compute = compute.unite(in_step(worker));
   const IntervalSet communication = in_step(source.of_host ? gpu_comm : comm);
   const IntervalSet apart = in_step(elsewhere);
-  // At a detail without modules nothing is known of what the rank did.
+  // Recorded without modules: the rank's computation is unknown.
   if (compute.subtract(apart).length() == 0) return std::nullopt;
   const std::int64_t waited = communication.subtract(compute).subtract(apart).length();
   const std::int64_t step = IntervalSet({held.at}).subtract(apart).length();
@@ -128,7 +128,7 @@ std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSo
   std::int64_t last_ns = INT64_MIN;
   for (const Lane& lane : state.lanes()) last_ns = std::max(last_ns, lane.last_ns());
   for_each_ended(state, [&](StreamId stream, const Span& span) { take_span(stream, span); });
-  // Before which of its events others are missing is not looked at: no step of the stretch is known.
+  // Where in the block events are missing is not determined: none of its steps is known.
   if (gap || detail_changed(state)) lacking_until_ns_ = std::max(lacking_until_ns_, last_ns);
   for (std::size_t part = 0; part < kParts; ++part) {
     if (fresh_[part].empty()) continue;
@@ -144,12 +144,12 @@ std::vector<OwnTime> OwnTimeOfRank::take(const RankState& state, const OwnTimeSo
       while (ready < held_.size() && held_[ready].at.end <= known.back().end) ++ready;
   }
   std::vector<OwnTime> out = measure_first(ready, source);
-  // Of the steps that wait for records of the GPU the oldest do not any longer.
+  // The oldest of the steps that wait for GPU records are measured without them.
   while (!held_.empty() && pending() > kMostPending) {
     for (const OwnTime& time : measure_first(1, source)) out.push_back(time);
   }
   if (pending() > kMostPending) {
-    // A step without an end, or one of very many spans: it is not known, and not kept.
+    // A step without an end, or with too many spans: it is unknown, and its spans are dropped.
     forget_before(last_ns);
     lacking_until_ns_ = std::max(lacking_until_ns_, last_ns);
   }

@@ -1,5 +1,5 @@
-// How much of each step a rank took by itself: what is left of a step without its exposed communication
-// (metrics.md 2.15). Measured while blocks are made, when the spans are there.
+// The own time of a rank in each step: the step without its exposed communication
+// (metrics.md 2.15). Measured while blocks are made, when the spans are in memory.
 #pragma once
 
 #include <array>
@@ -14,42 +14,42 @@
 
 namespace shardscope::store {
 
-/// Of one step of one rank.
+/// One step of one rank.
 struct OwnTime {
   std::uint32_t step = 0;
   /// Step time without pauses, checkpoints and `waited_ns`: computation, exposed copies and idle time.
   std::int64_t own_ns = 0;
-  /// Exposed communication: while the rank waited for others or for bytes, and computed nothing.
+  /// Exposed communication: time in which the rank waited for others or for bytes, and computed nothing.
   std::int64_t waited_ns = 0;
 };
 
-/// What of a run says how its spans are to be read.
+/// Properties of a run that decide how its spans are interpreted.
 struct OwnTimeSource {
-  bool of_host = false;  ///< has_times_of_host(): only records of the GPU say what the device did
-  bool of_gpu = false;   ///< such records may come, later than the step
-  /// Of frameworks of which only the optimizer may be recorded: such a step is not known.
+  bool of_host = false;  ///< has_times_of_host(): only GPU records have device times
+  bool of_gpu = false;   ///< GPU records may arrive, later than the step
+  /// Frameworks that may record only the optimizer: such a step's own time is unknown.
   bool may_lack_modules = false;
   bool collectives = true;  ///< the program records them
   [[nodiscard]] static OwnTimeSource of(const ev::RunTables& tables);
 };
 
-/// Of one rank, by the rules of analysis::partition_time(), which needs the events of the step at once.
-/// Memory: the spans of steps that were not measured yet, joined; kMostPending intervals.
+/// Own times of one rank, by the rules of analysis::partition_time(), which needs a step's events at once.
+/// Memory: the merged intervals of steps that are not measured yet; at most kMostPending.
 class OwnTimeOfRank {
  public:
   static constexpr std::size_t kMostPending = std::size_t{1} << 14;
-  /// Steps for which records of the GPU are waited for.
+  /// Most steps that wait for GPU records.
   static constexpr std::size_t kMostHeld = 64;
 
-  /// The spans that ended in the stretch of `state`, before it begins the next one. `gap`: events before the
-  /// stretch are missing. Returns the steps that ended before this stretch and of which all is known: spans
-  /// of other threads may come a stretch later than the step's end.
+  /// Adds the spans that ended in `state`, before its next block begins. `gap`: events before the
+  /// block are missing. Returns the steps that ended in earlier blocks and are complete: spans
+  /// of other threads may arrive one block later than the step's end.
   [[nodiscard]] std::vector<OwnTime> take(const RankState& state, const OwnTimeSource& source, bool gap);
-  /// The steps that are left; nothing comes after them.
+  /// The remaining steps; no block may follow.
   [[nodiscard]] std::vector<OwnTime> rest(const OwnTimeSource& source);
 
  private:
-  /// What spans say that they are.
+  /// Use of a span's interval.
   enum Part : std::size_t {
     elsewhere,
     kernels,
@@ -71,13 +71,13 @@ class OwnTimeOfRank {
   void forget_before(std::int64_t ns);
   [[nodiscard]] std::size_t pending() const;  ///< intervals
   [[nodiscard]] std::optional<OwnTime> measure(const Held& held, const OwnTimeSource& source) const;
-  /// The first `count` of those that are held.
+  /// Measures and removes the first `count` steps of held_.
   std::vector<OwnTime> measure_first(std::size_t count, const OwnTimeSource& source);
 
   std::array<IntervalSet, kParts> parts_;
   std::array<std::vector<Interval>, kParts> fresh_;
   std::vector<Held> held_;                     ///< in order of time
-  std::int64_t lacking_until_ns_ = INT64_MIN;  ///< of steps that began before this something is missing
+  std::int64_t lacking_until_ns_ = INT64_MIN;  ///< events are missing in steps that began before this
 };
 
 }  // namespace shardscope::store

@@ -7,10 +7,10 @@
 namespace shardscope::store {
 namespace {
 
-/// A step so far beyond those that are known is taken by itself: what lies between was lost or never sent.
+/// A step further from the known ones than this counts only if the rank's next step follows it.
 constexpr std::int64_t kNear = 4096;
 constexpr std::int64_t kLargest = std::numeric_limits<std::uint32_t>::max();
-/// Further below the first one than this the table is begun anew.
+/// A step further below the first one than this clears the table.
 constexpr std::int64_t kMostBelow = std::int64_t{1} << 20;
 
 }  // namespace
@@ -55,7 +55,7 @@ void OwnTimes::add(std::uint32_t rank, const OwnTime& time) {
 }
 
 void OwnTimes::begin_at(std::int64_t step) {
-  // With one stretch to spare: the first one begins at `step` or before.
+  // Leaves one interval free: the first one begins at `step` or before.
   while (((last_step_ - step) >> shift_) + 1 >= static_cast<std::int64_t>(kMost)) fold();
   const std::int64_t stretches = (first_step_ - step + (std::int64_t{1} << shift_) - 1) >> shift_;
   first_step_ -= stretches << shift_;

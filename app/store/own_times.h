@@ -1,5 +1,5 @@
-// Each rank's own time over a whole run in little room: a rank that became slow is named when its events are
-// gone. docs/recording.md, "What was not kept".
+// Each rank's own time over a whole run in bounded memory: a slow rank can be named when its events are
+// deleted. docs/recording.md, "What was not kept".
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 namespace shardscope::store {
 
 /// [Note: stretches of steps]
-/// All ranks are cut at the same steps, since they make them together: so each stretch compares like with
-/// like, whatever their clocks. Stretches have 2^n steps, n as small as kMost of them allow; where the run
-/// goes on beyond, each two become one. So a run of N steps has kMost / 2 to kMost stretches from kMost / 2
+/// Intervals are the same steps on all ranks, since ranks make steps together: each interval compares like
+/// with like, whatever their clocks. They have 2^n steps, with the smallest n for which kMost suffice; as the
+/// run grows beyond, each two are merged. So a run of N steps has kMost / 2 to kMost intervals from kMost / 2
 /// steps on, and memory and file are bounded by ranks x kMost rows.
 ///
-/// A step number far off those that are known may be damaged: it counts from the rank's next step on, if that
-/// follows it. A run that goes back to a checkpoint makes steps again: they are added to the same stretches,
-/// which are then of both times. Where it goes back to before the first stretch others are put before it; by
-/// more than 2^20 steps the table begins anew.
+/// A step number far from the known ones may be damaged: it counts only if the rank's next step
+/// follows it. A run that resumes from a checkpoint repeats steps: they are added to the same intervals,
+/// which then sum both. Where it resumes before the first interval, others are inserted before it; where by
+/// more than 2^20 steps, the table is cleared.
 class OwnTimes {
   struct Sum {
     std::uint32_t steps = 0;
@@ -30,29 +30,29 @@ class OwnTimes {
 
  public:
   static constexpr std::size_t kMost = 512;
-  static constexpr std::size_t kBytesOfRank = kMost * sizeof(Sum);  ///< of a rank at most
+  static constexpr std::size_t kBytesOfRank = kMost * sizeof(Sum);  ///< bound per rank
 
   void add(std::uint32_t rank, const OwnTime& time);
   struct Changes {
-    bool all = false;  ///< the stretches are others now: these are all rows, and earlier ones void
+    bool all = false;  ///< intervals have changed: these are all rows, earlier ones are void
     std::vector<OwnTimeRow> rows;
   };
-  /// Since the last call.
+  /// Rows that changed since the last call.
   [[nodiscard]] Changes changes();
 
  private:
   void fold();
-  /// The first stretch shall hold `step`, which lies before it.
+  /// Extends the table so that the first interval contains `step`, which is before it.
   void begin_at(std::int64_t step);
-  /// Whether the step lies near those that are known, or follows an odd one of the rank.
+  /// Whether the step is near the known ones, or follows an odd one of the rank.
   bool is_sure(std::uint32_t rank, std::int64_t step);
 
   std::map<std::uint32_t, std::vector<Sum>> ranks_;
-  std::map<std::uint32_t, std::int64_t> odd_;  ///< by rank: its last step, where that was far off
-  /// Of the first stretch, where it has not all of its 2^shift_ steps below 0; and the last that was
-  /// measured.
+  std::map<std::uint32_t, std::int64_t> odd_;  ///< by rank: its last step, if far from the known ones
+  /// First step of the first interval, below 0 where that is not filled up to 2^shift_ steps; and the last
+  /// measured one.
   std::int64_t first_step_ = 0, last_step_ = 0;
-  std::uint32_t shift_ = 0;  ///< stretches have 2^shift_ steps
+  std::uint32_t shift_ = 0;  ///< intervals have 2^shift_ steps
   bool all_changed_ = false;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 // u32 CRC, u32 size.
 constexpr std::size_t kHeaderBytes = 8;
-// 256 MiB: the size in a header is not believed beyond it, since memory is taken before the frame is read.
+// 256 MiB: a larger size in a header is rejected, because memory is allocated before decompression.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
 constexpr int kZstdLevel = 3;
 
@@ -28,9 +28,9 @@ struct FreeDecompressor {
 }  // namespace
 
 std::vector<std::byte> pack(const std::vector<std::byte>& bytes) {
-  // Room for the worst case, so one call suffices; cut to size below.
+  // Maximum size, so that one call suffices; truncated below.
   std::vector<std::byte> out(kHeaderBytes + ZSTD_compressBound(bytes.size()));
-  // Per thread: a context holds the compressor's tables, which are not made anew for each piece.
+  // Per thread: a context's tables are reused for each part.
   thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
   const std::size_t packed =
       ZSTD_compressCCtx(context.get(), out.data() + kHeaderBytes, out.size() - kHeaderBytes, bytes.data(),
@@ -41,7 +41,7 @@ std::vector<std::byte> pack(const std::vector<std::byte>& bytes) {
   out.resize(kHeaderBytes + packed);
   std::vector<std::byte> header;
   ByteWriter writer(header);
-  // The checksum's place. It covers the size and the frame, so it is written when both stand.
+  // Placeholder for the checksum. It covers the size and the frame, so it is written last.
   writer.fixed(std::uint32_t{0});
   writer.fixed(static_cast<std::uint32_t>(bytes.size()));
   std::copy(header.begin(), header.end(), out.begin());
@@ -63,7 +63,7 @@ void verify_packed(const std::byte* data, std::size_t bytes) {
 std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes) {
   verify_packed(data, bytes);
   ByteReader reader(data + 4, kHeaderBytes - 4, "header");
-  // Trusted as far as the checksum goes; a file that was forged with a right one is caught below.
+  // As trustworthy as the checksum; a forged file with a valid one is detected below.
   const auto size = reader.fixed<std::uint32_t>();
   if (size > kMaxBytes) throw std::runtime_error("says that it is larger than it can be");
   std::vector<std::byte> out(size);
@@ -73,7 +73,7 @@ std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes) {
   if (ZSTD_isError(unpacked) != 0) {
     throw std::runtime_error(std::string("cannot decompress: ") + ZSTD_getErrorName(unpacked));
   }
-  // A frame larger than `size` does not get here: zstd refuses to write beyond `out`.
+  // A frame larger than `size` is an error above: zstd does not write past `out`.
   if (unpacked != size) throw std::runtime_error("is shorter than its header says");
   return out;
 }

@@ -1,4 +1,4 @@
-// A checksummed, compressed piece of a recording: u32 CRC-32C of the rest, u32 size uncompressed, a zstd
+// A checksummed, compressed part of a recording: u32 CRC-32C of the rest, u32 size uncompressed, a zstd
 // frame.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What is stored beside a block and read when it is looked at: its page (fine levels of detail) and the
-// status of every parameter when it begins.
+// Data stored besides a block and read on demand: its page (fine levels of detail) and the
+// status of every parameter at its begin.
 #include <span>
 
 #include "app/store/block_bytes.h"
@@ -9,15 +9,15 @@
 namespace shardscope::store {
 namespace {
 
-/// 2: begins with its number of lanes, and does not end with the statuses. 3: shares in fewer steps.
+/// 2: begins with its number of lanes, and does not end with the statuses. 3: shares with fewer steps.
 constexpr std::uint8_t kPageVersion = 3;
-// Steps of a bucket's share. As a varint half of them take one byte; of 4095 steps one in 32 does.
+// Steps of a bucket's share. Half of the values take one byte as a varint; with 4095 steps one in 32 does.
 constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;
 // 65,536 buckets a row at most.
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 
-/// Four columns, as encode_statuses() writes them.
+/// Four columns, as written by encode_statuses().
 std::vector<ParamState> read_statuses(BlockReader& in) {
   in.now_reading("statuses");
   const std::size_t params = in.count();
@@ -32,7 +32,7 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
   for (ParamState& param : statuses) {
     param.since_ns = StatusIndex::kNever;
     if (in.varint() == 0) continue;
-    // From the last parameter that has a time; the sum is checked, since differences could add up to
+    // Relative to the last parameter that has a time; the sum is checked, because differences may add up to
     // anything.
     param.since_ns = last = in.after(last, in.number());
   }
@@ -51,7 +51,7 @@ std::vector<ParamState> read_statuses(BlockReader& in) {
 }  // namespace
 
 /// u8 version; varint lanes; for each lane varint depths and a level of detail for each; that of the waits.
-/// Base 0: a page has no times but those of its levels of detail, which carry their own.
+/// Base 0: the only times of a page are those of its levels of detail, which store their own base.
 std::vector<std::byte> encode_page(const RankState& state) {
   std::vector<std::byte> bytes;
   BlockWriter out(bytes, 0);
@@ -73,13 +73,13 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   out.fixed(kStatusesVersion);
   const std::vector<ParamState>& statuses = state.status().before();
   out.varint(statuses.size());
-  // Column by column: neighbours resemble each other.
+  // Column by column: consecutive values are similar.
   for (const ParamState& param : statuses) {
     out.varint(ev::status_code(param.status, param.cause));
   }
   std::int64_t last = 0;
   for (const ParamState& param : statuses) {
-    // As a difference kNever would take up to ten bytes, and so would the step back from it; as a flag it
+    // As a difference kNever would take up to ten bytes, and so would the step back from it; a flag
     // takes one.
     out.varint(param.since_ns == StatusIndex::kNever ? 0 : 1);
     if (param.since_ns == StatusIndex::kNever) continue;
@@ -100,7 +100,7 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   return pack(bytes);
 }
 
-/// `levels`: finest for a reader that makes the wider levels itself or needs none.
+/// `levels`: finest for a reader that computes the wider levels itself or needs none.
 BlockPage decode_page(const std::byte* data, std::size_t size, DensityPyramid::Levels levels) {
   const std::vector<std::byte> bytes = unpack(data, size);
   BlockReader in(bytes.data(), bytes.size(), "page");

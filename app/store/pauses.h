@@ -1,4 +1,4 @@
-// When the user held a rank at a gate, by time: what no duration counts.
+// Intervals in which the user held a rank at a gate: excluded from every duration.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace shardscope::store {
 
-/// Depth that stands for the pauses of every depth of a rank's host lane, for Store::for_each_span() and
-/// spans(). They are always in memory: nothing is read for them.
+/// Depth value for the pauses of all depths of a rank's host lane, for Store::for_each_span() and
+/// spans(). Pauses are always in memory: nothing is read for them.
 inline constexpr std::uint8_t kPauses = 254;
 
-/// Whether a pause makes a span of this kind longer. What a stream was given before the rank was held runs
-/// on beside the pause, and nothing is submitted while it lasts: collectives, copies and kernels are as long
-/// as they would be without.
+/// Whether a pause makes a span of this kind longer. Work already queued on a stream runs on
+/// during the pause, and nothing is submitted meanwhile: collectives, copies and kernels are as long
+/// as without it.
 [[nodiscard]] constexpr bool stretched_by_pauses(instrumentation::EventKind begin) noexcept {
   using instrumentation::EventKind;
   return begin != EventKind::collective_begin && begin != EventKind::transfer_begin &&
@@ -29,7 +29,7 @@ class Pauses {
   struct Pause {
     std::int64_t begin_ns = 0, end_ns = 0;
   };
-  /// They come in order of time.
+  /// Pauses must be added in order of time.
   void add(std::int64_t begin_ns, std::int64_t end_ns) {
     if (!list_.empty()) begin_ns = std::max(begin_ns, list_.back().end_ns);
     if (end_ns > begin_ns) list_.push_back({begin_ns, end_ns});
@@ -50,7 +50,7 @@ class Pauses {
         std::partition_point(first, list_.end(), [&](const Pause& pause) { return pause.begin_ns < end_ns; });
     return {first, last};
   }
-  /// How much of [begin, end) is paused.
+  /// Paused time within [begin, end).
   [[nodiscard]] std::int64_t within(std::int64_t begin_ns, std::int64_t end_ns) const {
     std::int64_t sum = 0;
     for (const Pause& pause : overlapping(begin_ns, end_ns)) {
@@ -58,7 +58,7 @@ class Pauses {
     }
     return sum;
   }
-  /// Removes pauses that ended by `ns`: they are not asked for any more.
+  /// Removes pauses that ended by `ns`, when no later query needs them.
   void forget_before(std::int64_t ns) {
     std::erase_if(list_, [ns](const Pause& pause) { return pause.end_ns <= ns; });
   }

@@ -1,5 +1,5 @@
-// A distribution of durations in buckets whose width grows with them: quantiles within a relative error,
-// whatever the range, and two of them add up to that of both (as DDSketch does).
+// A distribution of durations in buckets whose width grows with the value: quantiles within a relative error,
+// for any range; sketches can be merged (as in DDSketch).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shardscope::store {
 
 class QuantileSketch {
  public:
-  /// A quantile is within 2 % of a value that has that rank.
+  /// A quantile is within 2 % of a value with that rank.
   static constexpr double kError = 0.02;
 
   void add(std::int64_t ns, std::uint64_t times = 1);
@@ -20,12 +20,12 @@ class QuantileSketch {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::int64_t min_ns() const noexcept { return min_ns_; }  ///< exact
   [[nodiscard]] std::int64_t max_ns() const noexcept { return max_ns_; }  ///< exact
-  /// q in [0, 1]; of at least one value.
+  /// q in [0, 1]; needs at least one value.
   [[nodiscard]] double quantile(double q) const;
 
   /// docs/recording.md, "What was not kept".
   [[nodiscard]] std::vector<std::byte> encode() const;
-  /// Throws std::runtime_error on what encode() does not write.
+  /// Throws std::runtime_error on bytes that encode() does not write.
   [[nodiscard]] static QuantileSketch decode(std::span<const std::byte> bytes);
 
  private:

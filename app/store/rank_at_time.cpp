@@ -8,11 +8,11 @@ namespace {
 
 using For = RankState::For;
 
-/// Blocks of one rank overlap in time by what its threads' rings are apart; one event of a time far ahead
-/// must not make every later question replay the whole run.
+/// Blocks of one rank overlap in time because its threads' rings do; one event with a time far ahead
+/// must not make every later query replay the whole run.
 constexpr std::size_t kMostReplayed = 8;
 
-/// Of a block whose events were not kept: the most that was held about then.
+/// For a block whose events were not kept: the highest sample of about that time.
 CategoryBytes at_most(const Block& block, std::size_t pool, std::int64_t at_ns) {
   const std::vector<MemoryIndex::Leaf>& leaves = block.memory[pool].leaves;
   const auto next =
@@ -35,13 +35,13 @@ bool RankRun::is_known(std::int64_t at_ns) const {
   const std::size_t base = base_of(at_ns);
   if (base == 0 && at_ns <= evicted_until_) return false;
   if (base == reach_.size()) return true;
-  // Of every rank in view: nothing is decoded for this.
+  // Called for every rank in view: decodes nothing.
   if (is_packed()) {
     const PackedBlock& packed = packed_[base];
     return packed.origin.begin_ns > at_ns || (!packed.sum && !packed.damaged);
   }
   const Block& block = blocks_[base];
-  // Between two blocks the next one's keyframe says what is.
+  // Between two blocks the next one's keyframe has the state.
   return block.begin_ns > at_ns || (!block.sum && !block.damaged);
 }
 
@@ -89,7 +89,7 @@ std::vector<Store::StatusChange> RankRun::status_history(std::uint32_t param, st
 
 std::vector<BucketState> RankRun::buckets_at(std::int64_t at_ns) const {
   const std::size_t next = holding(kFirst, at_ns).last;
-  // The newest stretch, unless the time lies before it.
+  // The head, unless the time is before it.
   if (next == blocks_.size() && (blocks_.empty() || reach_.back() <= at_ns)) {
     return head_.state.buckets_at(at_ns);
   }

@@ -1,4 +1,4 @@
-// A live rank's run within bounds: what is spilled, and what is evicted when there is too much of it.
+// A live rank's run within bounds: which blocks are spilled, and which are evicted.
 #include <algorithm>
 #include <utility>
 
@@ -8,11 +8,11 @@
 namespace shardscope::store {
 namespace {
 
-/// What happens now can be looked at whatever the bounds are.
+/// Blocks that are never evicted: the latest events can always be shown.
 constexpr std::size_t kFewest = 2 * kTileBlocks;
-/// Of the blocks at once, so that the lists are moved up seldom.
+/// Part of the blocks evicted at once, so that the lists are rarely moved.
 constexpr std::size_t kShare = 8;
-/// A user changes the detail by hand: an evicted stretch keeps no more changes than this.
+/// A user changes the detail by hand: a rank keeps no more rare instants than this.
 constexpr std::size_t kMostRare = 1024;
 
 }  // namespace
@@ -35,7 +35,7 @@ void RankRun::keep_bounds() {
     return std::max(blocks_.size() / kShare / kTileBlocks * kTileBlocks, kTileBlocks);
   };
   note_index();
-  // The newest tile is made of pages that are here.
+  // The newest tile is computed from pages that must be in memory.
   while (access_.packed_bytes > bounds.packed_bytes && spilled_ + kTileBlocks < blocks_.size()) {
     if (access_.spilled_bytes() < bounds.file_bytes && access_.spill(blocks_[spilled_])) {
       ++spilled_;
@@ -59,7 +59,7 @@ bool RankRun::keeps_rare(ev::EventKind kind) const {
 
 void RankRun::keep_rare_instants(std::size_t block) {
   using ev::EventKind;
-  // Of these kinds the rank's first stays.
+  // Of kinds that are not kept_each, only the rank's first is kept.
   const auto known_already = [&](EventKind kind) {
     return std::any_of(rare_.begin(), rare_.end(),
                        [kind](const ev::Event& event) { return event.kind == kind; });

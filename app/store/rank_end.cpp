@@ -20,11 +20,11 @@ namespace {
 constexpr std::int32_t kBySignal = 128;
 constexpr std::int32_t kMostSignals = 64;
 
-/// What messages and gaps say of the ends of ranks. Of all ranks it is gathered in one pass: the window asks
-/// for first_failure() in each frame, and a run may have thousands of ranks and of messages.
+/// Messages and gaps about the ends of ranks. For all ranks they are collected in one pass: the window calls
+/// first_failure() in each frame, and a run may have thousands of ranks and of messages.
 struct EndMessages {
-  std::map<std::uint32_t, Silence> silent;  ///< those that last
-  std::set<std::uint32_t> gone;             ///< as the collector says
+  std::map<std::uint32_t, Silence> silent;  ///< silences that last
+  std::set<std::uint32_t> gone;             ///< reported by the collector
   std::set<std::uint32_t> cut_off;
   bool any_finished = false;
 };
@@ -46,8 +46,8 @@ EndMessages said_of_all(const Store& store) {
   return out;
 }
 
-/// What end_of() reads of this rank: nothing where its row says how it ended, since a window asks for each
-/// rank it shows in every frame.
+/// The part that end_of() needs for this rank: empty where its row has its end, because a window calls it for
+/// each shown rank in every frame.
 EndMessages said_of(const Store& store, const RankRow& row) {
   EndMessages out;
   if (row.finished || row.exit_code != 0) return out;
@@ -64,8 +64,8 @@ EndMessages said_of(const Store& store, const RankRow& row) {
   return out;
 }
 
-/// How to distinguish a rank that died from one whose events end because the recording, or what has arrived,
-/// does: the collector says so, another rank said that it ended, or its events end before those of others.
+/// Distinguishes a rank that died from one whose events end with the recording, or with the received
+/// events: the collector reported it gone, another rank has finished, or other ranks have later events.
 bool is_gone(const Store& store, const RankRow& row, const EndMessages& said) {
   if (row.events == 0) return false;
   if (said.gone.contains(row.rank)) return true;
@@ -80,7 +80,7 @@ std::string signal_text(std::int32_t exit_code) {
          (name == nullptr ? std::string() : " (SIG" + std::string(name) + ")");
 }
 
-/// N of "rank N<after>"; of "rank N, M<after>" the first.
+/// N of "rank N<after>"; the first of "rank N, M<after>".
 std::optional<std::uint32_t> rank_named(std::string_view text, std::string_view after) {
   constexpr std::string_view kRank = "rank ";
   for (std::size_t at = text.find(kRank); at != std::string_view::npos; at = text.find(kRank, at + 1)) {

@@ -1,4 +1,4 @@
-// What the figures of a rank take of its blocks: exact whatever else of these is known.
+// Figures of a rank summed over its blocks: exact even where the blocks are not decoded otherwise.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct RankFigures {
   std::array<std::uint8_t, ev::kStreamCount> depths{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks;
   SpanTotals totals;
-  /// Instants, and by kind of the end those without a begin.
+  /// Instants by kind and code, and unmatched ends by kind of the end.
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts;
   std::vector<ev::Event> notable;  ///< in order of arrival
   bool gates = false;
 
-  /// In the order of the blocks.
+  /// Call in the order of the blocks.
   void add(const BlockHead& head) {
     for (std::size_t s = 0; s < depths.size(); ++s) depths[s] = std::max(depths[s], head.depths[s]);
     for (std::size_t p = 0; p < peaks.size(); ++p)

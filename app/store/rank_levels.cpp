@@ -1,5 +1,5 @@
-// Views of one rank at any zoom: levels of detail of all blocks, then sums of whole blocks where a column
-// holds them, then each block's own levels of detail, then the spans and changes themselves.
+// Views of one rank at any zoom: levels of detail of all blocks, then sums of whole blocks within a
+// column, then each block's own levels of detail, then single spans and changes.
 #include <algorithm>
 
 #include "app/store/rank_run.h"
@@ -7,8 +7,8 @@
 namespace shardscope::store {
 namespace {
 
-/// With more blocks than this in view a column holds some dozen spans of a row or more: an edge that is a
-/// column wide is as good as one of half a column, and costs half as much.
+/// With more blocks than this in view a column has some dozen spans of a row or more: an edge precise to a
+/// column is as good as one precise to half of it, and costs half as much.
 constexpr std::size_t kManyBlocks = 16;
 
 }  // namespace
@@ -54,7 +54,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
       return;
     }
   }
-  // What was not read for want of time is noted where that is found; until then, more coarsely.
+  // Without time for the spans, coarser levels are drawn; BlockAccess has noted the denied read.
   const BlockPage* const known = page(i, BlockAccess::Detail::full);
   if (blocks_[i].damaged) return;
   if (known == nullptr) return sums.levels(depth).add_to(columns, sums.begin_ns(i), sums.end_ns(i));
@@ -69,7 +69,7 @@ void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uin
   const RowSums& sums = sums_[s];
   const DensityPyramid& whole = sums.levels(depth);
   const double width = columns.width_ns(), widest = columns.bucket_ns();
-  // What is not known of neighbours is drawn at once.
+  // Consecutive blocks without a known page are drawn at once.
   std::size_t coarser = range.last;
   const auto draw_coarser = [&](std::size_t end) {
     if (coarser < end) whole.add_to(columns, sums.begin_ns(coarser), sums.end_ns(end - 1));
@@ -132,7 +132,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
     sums.levels(depth).add_to(columns);
     range.first = range.last;
   } else if (gone_ != 0 && range.first == 0 && !blocks_.empty()) {
-    // Finer ones of what was evicted are not known any more.
+    // Evicted blocks have no finer levels.
     sums.levels(depth).add_to(columns, Store::kBegin, sums.begin_ns(0));
   }
   density_of_blocks(range, stream, depth, columns);
@@ -148,7 +148,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
                              std::span<MemorySample> columns) const {
   std::fill(columns.begin(), columns.end(), MemorySample{.at_ns = kFirst, .bytes = {}});
   if (columns.empty() || end_ns <= begin_ns) return;
-  // Of one rank at a time, and nothing coarser would be true.
+  // Decodes one rank at a time; coarser values would be wrong.
   (void)unpack();
   const MemoryIndex& newest = head_.state.memory(pool);
   if (blocks_.empty()) {
@@ -188,7 +188,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     const Block& block = blocks_[i];
     const BlockMemory& memory = block.memory[pool];
     if (memory.changes == 0 || block.damaged) continue;
-    // Leaves are enough while a column holds one or more.
+    // Leaves are enough while each column has one or more.
     const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
                            static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
     if (width < leaf_ns && !block.sum && worth_reading(range)) {
@@ -203,7 +203,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
       const std::int64_t to = l + 1 < memory.leaves.size() ? memory.leaves[l + 1].begin_ns : block.end_ns;
       if (to < begin_ns || leaf.begin_ns >= end_ns) continue;
       if (width >= leaf_ns) {
-        // The instant itself where it is in view, so that no column shows what it does not hold.
+        // The sample itself where it is in view, so that no column shows another column's.
         if (leaf.highest.at_ns >= begin_ns && leaf.highest.at_ns < end_ns) {
           put(index(leaf.highest.at_ns), leaf.highest);
         }
@@ -215,7 +215,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
   if (range.last == blocks_.size() && newest.change_count() > 0) {
     take_exact(newest, head_.origin.begin_ns, head_.origin.end_ns);
   }
-  // Columns without a change repeat what was held when they began: between two stretches that is known.
+  // Columns without a change repeat the bytes at their begin: between two blocks these are known.
   const auto held_at = [&](std::int64_t at_ns) -> std::optional<MemorySample> {
     const auto of = [](const MemoryIndex::Keyframe& keyframe) {
       return MemorySample{.at_ns = keyframe.at_ns, .bytes = keyframe.bytes};

@@ -1,4 +1,4 @@
-// Blocks of a recording that are decoded when their rank is looked at. [Note: packed blocks] in rank_run.h.
+// Blocks of a recording that are decoded when their rank is queried. [Note: packed blocks] in rank_run.h.
 #include <utility>
 
 #include "app/store/rank_run.h"
@@ -41,7 +41,7 @@ bool RankRun::unpack(BlockAccess::Read read) const {
     PackedBlock& packed = packed_[unpacked_];
     std::optional<Block> block = access_.unpack(packed, read);
     if (!block) return false;
-    // Of a damaged one it is not known when its lanes ended: they must not go back in time.
+    // The end times of a damaged block's lanes are unknown: they must not go back in time.
     for (std::size_t s = 0; block->damaged && s < ev::kStreamCount; ++s) {
       const std::int64_t before = blocks_.empty() ? Lane::kNever : sums_[s].latest_ns(blocks_.size() - 1);
       block->begin.lanes[s].last_ns = block->lanes[s].end_ns = before;

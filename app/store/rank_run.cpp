@@ -113,7 +113,7 @@ void RankRun::seal_head() {
   block.lost_before = meta.lost_before;
   block.shed_before = meta.shed_before;
   block.lost_between = meta.lost_between;
-  if (meta.missing_begin_ns < meta.missing_end_ns) {  // on the clock of the block's offset
+  if (meta.missing_begin_ns < meta.missing_end_ns) {  // converted to the block's clock offset
     const std::int64_t moved = head_.missing_offset_ns - meta.clock_offset_ns;
     block.missing_begin_ns = meta.missing_begin_ns + moved;
     block.missing_end_ns = meta.missing_end_ns + moved;
@@ -132,9 +132,9 @@ void RankRun::seal_head() {
     block.chunk = chunk.encode();
     block.chunk.shrink_to_fit();
     chunk.events.clear();
-    head_.raw.swap(chunk.events);  // keeps its room
+    head_.raw.swap(chunk.events);  // keeps its memory
   }
-  block.notable.clear();  // were taken as they came
+  block.notable.clear();  // already taken by add()
   if (open_tile_blocks_ == kTileBlocks) {
     block.tile = open_tile_.rows();
     open_tile_ = {};
@@ -164,7 +164,7 @@ void RankRun::take_levels(const RankState& ended) {
     sums_[s].append_fine(lane, compute ? lane.waits() : none,
                          room ? RowSums::kMinFineLeaves : RowSums::kMinLeaves);
   }
-  // A tile is of blocks from its first one on.
+  // A tile begins with the first of its blocks.
   if (room && open_tile_blocks_ == blocks_.size() % kTileBlocks) {
     open_tile_.append(ended);
     ++open_tile_blocks_;
@@ -195,7 +195,7 @@ void RankRun::go_on_from_state(const std::shared_ptr<const RankState>& known,
     resume_from(known->keyframe(), known->status().keyframe());
     return;
   }
-  // Its end is not known: nothing that was open is known to go on.
+  // Its end is unknown: no open span is known to continue.
   RankKeyframe keyframe;
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = last_ns[s];
   resume_from(keyframe, {});
@@ -245,7 +245,7 @@ void RankRun::place(Block block) const {
     if (!ev::is_end(count.kind)) block.kinds.add(count.kind);
   }
   const std::vector<Block::Carried> carried = std::move(block.carried);
-  // With their room, which an empty list assigned would keep.
+  // With their memory, which assigning an empty list would keep.
   const auto release = [](auto& list) { std::remove_reference_t<decltype(list)>().swap(list); };
   release(block.totals);
   release(block.notable);

@@ -1,5 +1,5 @@
-// One rank's run: sealed blocks, of which only levels of detail and keyframes are in memory, and the newest
-// stretch, which grows. Times are of the collector's clock.
+// One rank's run: sealed blocks, of which only levels of detail and keyframes are in memory, and the head,
+// the newest events, which are not sealed yet. Times are on the collector's clock.
 #pragma once
 
 #include <cstdint>
@@ -29,43 +29,43 @@ namespace shardscope::store {
 
 class RankRun {
  public:
-  /// `access` outlives it.
+  /// `access` must outlive it.
   RankRun(std::uint32_t rank, BlockAccess& access, Keep keep);
 
   // ---- input ------------------------------------------------------------------------------------
-  /// Where the events of a chunk stay when its stretch is sealed.
+  /// Where a chunk's events are stored once their block is sealed.
   struct Origin {
     bool in_memory = true;
-    std::int64_t row = 0;  ///< of a recording, when not in memory
+    std::int64_t row = 0;  ///< of the recording, when not in memory
   };
-  /// The next chunk, of plausible times. `gap`: events before it are missing. The stretch is sealed when it
-  /// has `seal_events` or more.
+  /// Adds the next chunk, whose times must be plausible. `gap`: events before it are missing. The head is
+  /// sealed when it has `seal_events` or more.
   void add(const Chunk& chunk, bool gap, Origin origin, std::size_t seal_events);
-  /// Events are missing, and nothing says when.
+  /// Events are missing at an unknown time.
   void gap();
-  /// A block that was sealed elsewhere, after those before.
+  /// Appends a block that was sealed elsewhere.
   void append(Block block);
-  /// The same for one whose events were not kept; `rare`: instants of its time that later steps depend on
-  /// (is_rare()). `blocks_follow`: what comes next begins with a keyframe of its own; else its state is not
-  /// known.
+  /// The same for a sum, whose events were not kept; `rare`: its instants that later steps depend on
+  /// (is_rare()). `blocks_follow`: the next block begins with a keyframe of its own; else the state after the
+  /// sum is unknown.
   void append_sum(Block block, std::span<const ev::Event> rare, bool blocks_follow);
-  /// Instants of what was not kept that later steps depend on.
+  /// Adds instants of sums that later steps depend on.
   void keep_rare(std::span<const ev::Event> rare);
-  /// A block of a recording of which only the head is read now; from a rank's first one on all of them come
-  /// so. `figures`: its own, with those of blocks that come right after it; null where they were there
-  /// before. [Note: packed blocks]
+  /// Appends a block of a recording of which only the head has been read; once a rank has one, all its later
+  /// blocks must be appended so. `figures`: its own, summed with those of the blocks directly after it; null
+  /// where an earlier block's included them. [Note: packed blocks]
   void append(PackedBlock packed, const RankFigures* figures);
   [[nodiscard]] bool is_packed() const noexcept { return !packed_.empty(); }
-  /// What the newest stretch begins with, after the last append().
+  /// Sets the state with which the head begins, after the last append().
   void resume_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
-  /// The same, found by reading the last block.
+  /// The same, with the state at the end of the last block, which is read for it.
   void resume_from_last_block();
   void seal_head();
   void set_stage();  ///< access().model_state or initial changed
-  /// RankState::notable() of what came since the last call, in order of arrival.
+  /// RankState::notable() since the last call, in order of arrival.
   [[nodiscard]] std::vector<ev::Event> take_notable();
 
-  // ---- looking ----------------------------------------------------------------------------------
+  // ---- queries ----------------------------------------------------------------------------------
   using SpanVisitor = std::function<void(const Span&)>;
   using EventVisitor = std::function<void(const ev::Event&)>;
   static constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
@@ -76,14 +76,14 @@ class RankRun {
   /// Spans of a depth that overlap [begin, end), by begin.
   void visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                    const SpanVisitor& visit) const;
-  /// The pauses that overlap [begin, end), the one that goes on last, with an open end. Nothing is read.
+  /// The pauses that overlap [begin, end); one that lasts comes last, with an open end. Nothing is read.
   void visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const SpanVisitor& visit) const;
   /// RankState::ends_without_begin() in [begin, end), by arrival.
   void visit_ends_without_begin(std::int64_t begin_ns, std::int64_t end_ns,
                                 const std::function<void(const EndWithoutBegin&)>& visit) const;
-  /// Where a lane's stretches meet, ascending.
+  /// Times at which a lane's blocks meet, ascending.
   [[nodiscard]] std::vector<std::int64_t> cuts(ev::StreamId stream) const;
-  /// Whether visit_spans() would read nothing: reads what there is time for, unless it is very much.
+  /// Whether visit_spans() would read nothing. Reads within the time budget, unless the range is too large.
   [[nodiscard]] bool ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const;
   // Store::becomes_ready(), instants_ready(), instants_become_ready().
   [[nodiscard]] bool becomes_ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const;
@@ -92,11 +92,11 @@ class RankRun {
   /// Adds a row to `columns`; depth kWaits: the waits of every depth.
   void density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
                const DensityColumns& columns) const;
-  /// Instants in [begin, end) by time.
+  /// Instants in [begin, end) in order of time.
   void visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const;
-  /// Instants of a kind, and of a code of it.
+  /// Number of instants of a kind, or of one code of it.
   [[nodiscard]] std::uint64_t instant_count(ev::EventKind kind, std::optional<std::uint8_t> code) const;
-  [[nodiscard]] std::vector<ev::Event> instants_of(ev::EventKind kind) const;  ///< by time
+  [[nodiscard]] std::vector<ev::Event> instants_of(ev::EventKind kind) const;  ///< in order of time
   [[nodiscard]] std::optional<ev::Event> first_instant(ev::EventKind kind) const;
   void visit_gates(std::int64_t begin_ns, std::int64_t end_ns,
                    const std::function<void(const Store::GateRow&)>& visit) const;
@@ -105,9 +105,9 @@ class RankRun {
   [[nodiscard]] std::optional<Store::GateRow> gate_after(std::int64_t at_ns, const GateMatch& match) const;
   [[nodiscard]] bool has_gates() const;
   [[nodiscard]] SpanTotals span_totals() const;
-  /// The highest level of which there is an event; of a run in blocks without its newest stretch.
+  /// The highest level that has an event; once there are blocks, the head is not included.
   [[nodiscard]] std::optional<ev::Detail> recorded_detail() const;
-  /// RankState::unmatched_ends() of everything, by kind.
+  /// RankState::unmatched_ends() of all events, by kind.
   [[nodiscard]] std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends() const;
 
   /// Store::is_known().
@@ -123,129 +123,129 @@ class RankRun {
   void memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64_t end_ns,
                       std::span<MemorySample> columns) const;
 
-  /// What was evicted since the last call: nothing, mostly. [Note: eviction]
+  /// Events evicted since the last call; usually none. [Note: eviction]
   struct Evicted {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t events = 0;
   };
   [[nodiscard]] Evicted take_evicted() { return std::exchange(evicted_, {}); }
 
-  [[nodiscard]] std::size_t bytes() const;  ///< of the blocks that are sealed, and the newest stretch
+  [[nodiscard]] std::size_t bytes() const;  ///< of the sealed blocks and the head
   [[nodiscard]] std::deque<Block>& blocks() noexcept { return blocks_; }
 
  private:
   struct Head {
     RankState state;
     RankKeyframe begin;
-    Block origin;                ///< what identifies its events
+    Block origin;                ///< fields that identify its events
     std::vector<ev::Event> raw;  ///< collector clock; empty when a recording has them
     std::size_t events = 0;
     bool gap = false;
     std::size_t notable_taken = 0;
-    std::optional<Missing> missing;  ///< that events have not passed yet
+    std::optional<Missing> missing;  ///< missing events before or among the head's, while they apply
     std::int64_t missing_offset_ns = 0;
   };
   struct Range {
     std::size_t first = 0, last = 0;
   };
 
-  /// The last block ends so; null: it is not known how, only when its lanes do.
+  /// Continues from the last block's end; null: that is unknown, except for the times of its lanes.
   void go_on_from_state(const std::shared_ptr<const RankState>& known,
                         const std::array<std::int64_t, ev::kStreamCount>& last_ns);
   /// resume_from_last_block() without the blocks before.
   void go_on_from_packed();
-  /// What comes now begins a stretch of its own.
+  /// The next event begins a new block.
   void begin_gap();
 
-  /// Spans that are few over very many blocks are not worth reading those.
-  /// Whether all of it is here, once what there is time for has been read.
+  /// Whether all of `range` is in memory after reading within the time budget; false where it has too many
+  /// events to be worth reading.
   [[nodiscard]] bool read_in_time(const Range& range, RankState::For part) const;
   [[nodiscard]] bool worth_reading(const Range& range) const noexcept;
   [[nodiscard]] std::shared_ptr<const RankState> state(
       std::size_t i, RankState::For part, BlockAccess::Read read = BlockAccess::Read::always) const;
-  /// Null when it is not known and there is no time. Valid until something else is read.
+  /// Null when it is not in the cache and there is no time. Valid until the next read.
   [[nodiscard]] const BlockPage* page(std::size_t i, BlockAccess::Detail detail,
                                       BlockAccess::Read read = BlockAccess::Read::if_time) const;
   /// Blocks that may hold events in [begin, end].
   [[nodiscard]] Range holding(std::int64_t begin_ns, std::int64_t end_ns) const;
-  /// Blocks whose stretch of a lane meets [begin, end].
+  /// Blocks whose part of a lane overlaps [begin, end].
   [[nodiscard]] Range of_lane(std::size_t stream, std::int64_t begin_ns, std::int64_t end_ns) const;
-  /// The block to replay from for the state at a time; blocks_.size(): the newest stretch.
+  /// The block to replay from for the state at a time; blocks_.size(): the head.
   [[nodiscard]] std::size_t base_of(std::int64_t at_ns) const;
-  /// A span that is open at the end of block `i`, as it is known now.
+  /// A span that is open at the end of block `i`, with its end as far as later blocks have it.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried) const;
-  /// Spills and lets go where access_.bounds want it.
+  /// Spills and evicts blocks until access_.bounds hold.
   void keep_bounds();
   void evict(std::size_t blocks);
   void keep_rare_instants(std::size_t block);
   [[nodiscard]] bool keeps_rare(ev::EventKind kind) const;
-  /// Approximate bytes of everything that is kept of the blocks beside what can be spilled.
+  /// Approximate bytes kept of blocks besides what can be spilled.
   [[nodiscard]] std::size_t index_bytes() const;
   void add_to_sums(const Block& block) const;
-  /// Take figures of blocks that come next.
+  /// Adds figures of the next blocks.
   void take_figures(const RankFigures& figures);
   void take_count(ev::EventKind kind, std::uint8_t code, std::uint64_t count);
   void take_notable_of(std::span<const ev::Event> notable);
-  /// When the next block begins and ends.
+  /// Records begin and end of the next block.
   void note_times(const BlockOrigin& block) const;
-  /// Everything else of it: levels of detail, its keyframe.
+  /// Adds all other data of it: levels of detail, its keyframe.
   void place(Block block) const;
-  /// True once every packed block is where it belongs. [Note: packed blocks]
+  /// Decodes packed blocks; true once all are in blocks_. [Note: packed blocks]
   bool unpack(BlockAccess::Read read = BlockAccess::Read::always) const;
   void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends, ev::EventKind kind,
                           std::uint8_t code, std::uint64_t count) const;
-  /// Takes the levels of detail of the stretch that is sealed, while they are fine.
+  /// Adds the levels of detail of the block being sealed, at full resolution.
   void take_levels(const RankState& ended);
-  /// Leaves out of the sums what was found damaged since.
+  /// Removes blocks found damaged since the last call from the sums.
   void renew_sums() const;
-  /// A tile's row. Not `stored`: there is none; else no levels: there was no time to read it.
+  /// One row of a tile. Not `stored`: there is none; else null levels: there was no time to read it.
   struct Tile {
-    const DensityPyramid* levels = nullptr;  ///< valid as long as this
+    const DensityPyramid* levels = nullptr;  ///< valid as long as this object
     bool stored = false;
-    std::shared_ptr<const void> kept{};  ///< of the cache: other blocks are read before it is drawn
+    std::shared_ptr<const void> kept{};  ///< keeps the cache's entry alive while other blocks are read
   };
-  /// Tile of the last 16 blocks, where they were not put together as they came: with very many ranks a tile
-  /// that grows in each would take a megabyte. Read back from their pages; empty where these are not in
+  /// Tile of the last 16 blocks, for ranks without open_tile_: with very many ranks, an open tile in each
+  /// would take a megabyte. Computed from their pages; empty where these are not in
   /// memory.
   [[nodiscard]] std::vector<TileRow> tile_of_pages() const;
   [[nodiscard]] Tile tile(std::size_t group, ev::StreamId stream, std::uint8_t depth) const;
-  /// Whether `range`, blocks of one tile, is drawn from it where buckets may be as wide as this.
+  /// Whether `range`, blocks of one tile, is drawn from the tile when buckets may have this width.
   [[nodiscard]] bool wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
                                 double bucket_ns) const;
-  /// Blocks of `range`: from tiles where these are fine enough, else one by one.
+  /// Draws blocks of `range`: from tiles where these are fine enough, else one by one.
   void density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
                          const DensityColumns& columns) const;
-  /// Blocks of `range`: each from as fine a page as its columns want; where none is known, from all of
-  /// the row.
+  /// Draws blocks of `range`, each from a page as fine as its columns need; where none is known, from the
+  /// levels of the whole row.
   void density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
                         const DensityColumns& columns) const;
-  /// From the spans themselves where levels of detail are coarser than the columns.
+  /// From single spans where levels of detail are coarser than the columns.
   void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                   const DensityColumns& columns) const;
 
   std::uint32_t rank_;
   BlockAccess& access_;
   Keep keep_;
-  mutable std::deque<Block> blocks_;         ///< `damaged` is found by looking
-  mutable std::vector<std::int64_t> reach_;  ///< by block, also packed: latest event up to here
-  mutable std::vector<std::int64_t> floor_;  ///< the same: earliest event from here on
-  mutable std::vector<PackedBlock> packed_;  ///< of which blocks_ will be
-  mutable std::size_t unpacked_ = 0;         ///< of these, the first ones are in blocks_ already
+  mutable std::deque<Block> blocks_;         ///< mutable: reading sets `damaged`
+  mutable std::vector<std::int64_t> reach_;  ///< by block, also packed: latest event up to its end
+  mutable std::vector<std::int64_t> floor_;  ///< the same: earliest event from its begin on
+  mutable std::vector<PackedBlock> packed_;  ///< to be decoded into blocks_
+  mutable std::size_t unpacked_ = 0;         ///< number of these that are in blocks_
   bool packed_gates_ = false;                ///< one of them has gates
-  std::size_t gone_ = 0;                     ///< blocks before these, a multiple of kTileBlocks
-  std::size_t spilled_ = 0;                  ///< of blocks_, the first ones
+  std::size_t gone_ = 0;                     ///< evicted blocks, a multiple of kTileBlocks
+  std::size_t spilled_ = 0;                  ///< blocks spilled, the first ones of blocks_
   std::size_t block_bytes_ = 0,
-              index_bytes_ = 0;  ///< of the blocks without what can be spilled; reported to access_
+              index_bytes_ = 0;  ///< of blocks, without what can be spilled; reported to access_
   Evicted evicted_;
-  std::int64_t evicted_until_ = kFirst;                      ///< of all that was
-  std::array<MemoryHistory, ev::kMemoryPoolCount> history_;  ///< of blocks that are gone
-  std::vector<ev::Event> rare_;  ///< of these, instants that later steps depend on
+  std::int64_t evicted_until_ = kFirst;                      ///< end of all evicted blocks
+  std::array<MemoryHistory, ev::kMemoryPoolCount> history_;  ///< of evicted blocks
+  std::vector<ev::Event> rare_;  ///< instants of these blocks and of sums that later steps depend on
   mutable std::array<RowSums, ev::kStreamCount> sums_;
-  mutable std::size_t damage_in_sums_ = 0;  ///< access_.damage() that they are without
-  mutable std::set<std::size_t> left_out_;  ///< blocks that they are without
-  /// By block: its page, or that it is not in the cache, as long as that forgets nothing. A frame asks once
-  /// per row.
+  mutable std::size_t damage_in_sums_ = 0;  ///< entries of access_.damage() removed from sums_
+  mutable std::set<std::size_t> left_out_;  ///< blocks removed from sums_
+  /// By block: its page, or that it is not in the cache, while the cache's version is unchanged. Saves a
+  /// lookup per row and frame.
   struct KnownPage {
     const BlockCache::Held* held = nullptr;
     std::uint64_t as_of = 0;
@@ -254,7 +254,7 @@ class RankRun {
   struct KnownTile {
     const BlockCache::Held* held = nullptr;
     std::uint64_t as_of = 0;
-    std::size_t none_of = 0;  ///< the recording has none that ends before this block
+    std::size_t none_of = 0;  ///< the recording has no tile that ends before this block
   };
   mutable std::map<std::uint32_t, std::vector<KnownTile>> tiles_;           ///< by tile_row() and tile
   SpanTotals totals_;                                                       ///< of sealed blocks
@@ -262,23 +262,23 @@ class RankRun {
   std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends_;            ///< of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<RankFigures::Peaks, ev::kMemoryPoolCount> peaks_;
-  std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
-  Pauses pauses_;                   ///< that have ended; of totals, those that open spans may reach back over
-  /// The tile of the blocks that were sealed here since the last whole one; of up to kRanksWithRoom ranks.
+  std::vector<ev::Event> notable_;  ///< of blocks, until take_notable()
+  Pauses pauses_;                   ///< ended ones; with Keep::totals, only those that open spans may overlap
+  /// The tile of the blocks sealed since the last complete tile; only with up to kRanksWithRoom ranks.
   TileMaker open_tile_;
   std::size_t open_tile_blocks_ = 0;
   Head head_;
 };
 
 /// [Note: packed blocks]
-/// A recording of weeks has dozens of sums of each of a thousand ranks, and who opens it looks at a few of
-/// the ranks. So of the blocks of a rank that has sums only the heads are read at first: all figures are
-/// exact from the beginning. The blocks stay packed, in memory, because the recorder joins sums of a run that
-/// goes on; when the rank is looked at they are decoded and put where they belong in their order, as if
-/// they had been read at once. What has a limit of time (BlockAccess::limit) goes on in later frames. Until
+/// A recording of weeks has dozens of sums for each of a thousand ranks, and its readers look at a few of
+/// the ranks. So only the heads of a rank's blocks are read at first where it has sums: all figures are
+/// exact from the beginning. The blocks stay packed, in memory, because the recorder of a live run joins
+/// sums; when the rank is queried they are decoded and inserted in order, as if
+/// they had been read at once. Within a time limit (BlockAccess::limit) this continues in later frames. Until
 /// then the rank shows no levels of detail.
 
-/// Depth that stands for the waits of every depth of the compute lane.
+/// Depth value for the waits of all depths of the compute lane.
 inline constexpr std::uint8_t kWaits = Store::kWaits;
 
 }  // namespace shardscope::store

@@ -16,7 +16,7 @@ using ev::EventKind;
 
 enum class Role : std::uint8_t { unknown, begin, end, mark, instant };
 
-/// What add() does with each kind, looked up instead of asked per event.
+/// Role of each kind in add(), as a table because add() runs for every event.
 const std::array<Role, 256>& roles() {
   static const std::array<Role, 256> table = [] {
     std::array<Role, 256> out{};
@@ -82,7 +82,7 @@ void RankState::set_stage(const std::array<bool, ev::kMemoryCategoryCount>& mode
 
 void RankState::gap(const Missing& missing) {
   std::int64_t until_ns = missing.until_ns;
-  // A lane may have been silent where the others were not.
+  // A lane may have been silent longer than the others.
   for (const Lane& lane : lanes_) until_ns = std::max(until_ns, lane.last_ns());
   for (Lane& lane : lanes_) lane.gap(missing.from_ns, until_ns);
   for (MemoryIndex& memory : memory_) memory.gap();
@@ -101,7 +101,7 @@ void RankState::pass_missing(std::int64_t at_ns, std::optional<Missing>& missing
 void RankState::end_missing(std::optional<Missing>& missing) {
   if (!missing) return;
   Missing rest = *missing;
-  if (rest.begun) rest.from_ns = Lane::kNever;  // what began since then ended in it, or goes on
+  if (rest.begun) rest.from_ns = Lane::kNever;  // spans begun since then have ended or continue
   gap(rest);
   missing.reset();
 }

@@ -1,5 +1,5 @@
-// The state that a stretch of one rank's events amounts to: spans, instants, parameter statuses, memory,
-// gates, buckets. The newest stretch of a run grows; an older one is rebuilt from its chunk when a query
+// The state computed from one block of a rank's events: spans, instants, parameter statuses, memory,
+// gates, buckets. The newest block of a run grows; an older one is rebuilt from its chunk when a query
 // needs it.
 #pragma once
 
@@ -19,25 +19,25 @@
 
 namespace shardscope::store {
 
-/// Everything of a rank that a later event may depend on, at one time. Times are of the collector's clock.
+/// All state of a rank at one time that a later event may depend on. Times are on the collector's clock.
 struct RankKeyframe {
   std::array<Lane::Keyframe, ev::kStreamCount> lanes;
   std::array<MemoryIndex::Keyframe, ev::kMemoryPoolCount> memory;
   std::vector<BucketState> buckets;
 };
 
-/// Where events of a rank are missing. Collector's clock; kNever: not known.
+/// Interval of a rank's missing events. Collector's clock; kNever: unknown.
 struct Missing {
   std::int64_t from_ns = Lane::kNever;
   std::int64_t until_ns = Lane::kNever;
-  bool begun = false;  ///< an event from after `from_ns` was taken
+  bool begun = false;  ///< an event after `from_ns` has been added
   [[nodiscard]] bool known() const noexcept { return from_ns != Lane::kNever; }
 };
-/// What is missing before a chunk or among its events. Where it does not say from when on, they
-/// may lie between its messages too.
+/// Missing events before a chunk or among its events. Where their begin is unknown, they
+/// may be between its messages too.
 [[nodiscard]] Missing missing_of(const Chunk& chunk);
 
-/// With more ranks than this the room of a stretch, up to a megabyte, is not kept for the next.
+/// With more ranks than this, the memory of a block, up to a megabyte, is not kept for the next.
 inline constexpr std::size_t kRanksWithRoom = 32;
 
 using EndWithoutBegin = Store::EndWithoutBegin;
@@ -48,12 +48,12 @@ struct InstantCount {
   std::uint32_t count = 0;
 };
 
-/// Times are of the collector's clock.
+/// Times are on the collector's clock.
 class RankState {
  public:
   enum class For : std::uint8_t {
     views,   ///< everything
-    blocks,  ///< what a block is made of: of instants and gates how many, of statuses the last
+    blocks,  ///< what a block stores: numbers of instants and gates, latest statuses
     totals,  ///< no instants, statuses, gates and levels of detail
     // Parts of a block that is read again, one at a time.
     spans,
@@ -62,38 +62,38 @@ class RankState {
   };
   using Corrections = std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount>;
   explicit RankState(For use = For::views);
-  /// Goes on from a time, to grow: with levels of detail, and memory is corrected at gaps.
+  /// Continues from a keyframe and grows: with levels of detail, and corrects memory at gaps.
   RankState(const RankKeyframe& from, std::vector<ParamState> statuses);
-  /// Rebuilds a stretch, or a part of it. `corrections`: what the memory indices inserted the first time.
+  /// Rebuilds a block, or a part of it. `corrections`: those inserted by the memory indices the first time.
   RankState(const RankKeyframe& from, std::vector<ParamState> statuses, const Corrections& corrections,
             For use);
 
-  /// What depends on the run's stage.
+  /// Sets what depends on the run's stage.
   void set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state, const ParamState& initial);
-  /// The stretch that begins will be about this long; levels of detail are cheaper for it.
+  /// Expected length of the block that begins: makes levels of detail cheaper.
   void expect(std::int64_t ns) noexcept;
   /// Events are missing since the latest one.
   void gap() { gap(Missing{}); }
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
-  /// All of them; `clock_offset_ns` added to their times gives the collector's.
+  /// Adds events; `clock_offset_ns` added to their times gives the collector's clock.
   void add(std::span<const ev::Event> events, std::int64_t clock_offset_ns,
            const std::vector<std::uint32_t>& parents, std::optional<Missing>& missing);
-  /// Before an event of `at_ns`: an open span is doubted when the events that are missing would have come,
-  /// those before them being complete, and one that began among them when they are over. At once where that
-  /// is not known. Empties `missing` when it is over.
+  /// Call before adding an event of `at_ns`. Makes open spans uncertain: when the interval of the missing
+  /// events begins those open before it, when it ends those begun within it. At once where the interval is
+  /// unknown. Resets `missing` at its end.
   void come_to(std::int64_t at_ns, std::optional<Missing>& missing) {
     if (missing) [[unlikely]]
       pass_missing(at_ns, missing);
   }
-  /// No event follows that belongs to the same chunk.
+  /// Call after the last event of a chunk.
   void end_missing(std::optional<Missing>& missing);
-  /// Makes room for what these events say, where all come at once.
+  /// Reserves memory for these events, where all are added at once.
   void reserve(std::span<const ev::Event> events);
-  /// Brings order and indices up to date after some add() calls.
+  /// Sorts and indexes events since the last call.
   void settle();
-  /// The stretch ends: levels of detail become whole.
+  /// Ends the block: completes its levels of detail.
   void close_stretch();
-  /// Begins the next stretch: `sink(lane, span)` gets every span that has ended.
+  /// Begins the next block: `sink(lane, span)` receives every span that has ended.
   template <typename Sink>
   void begin_next_stretch(Sink sink) {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
@@ -113,15 +113,15 @@ class RankState {
     buckets_before_ = buckets_.open();
   }
 
-  /// After begin_next_stretch(): frees the memory of the last stretch. Where ranks are few it is cheaper to
-  /// keep it for the next.
+  /// After begin_next_stretch(): frees the memory of the last block. With few ranks it is cheaper to
+  /// keep it.
   void shrink() {
     for (Lane& lane : lanes_) lane.shrink();
     notable_.shrink_to_fit();
   }
 
   [[nodiscard]] RankKeyframe keyframe() const;
-  /// When the span that has been open longest began; INT64_MAX where none is open.
+  /// Earliest begin of an open span; INT64_MAX where none is open.
   [[nodiscard]] std::int64_t open_since() const noexcept;
   [[nodiscard]] const Lane& lane(ev::StreamId stream) const;
   [[nodiscard]] const std::array<Lane, ev::kStreamCount>& lanes() const noexcept { return lanes_; }
@@ -129,7 +129,7 @@ class RankState {
   [[nodiscard]] std::vector<InstantCount> instant_counts() const;  ///< by kind and code
   /// Ends whose begin is missing, by kind; code 1: explained.
   [[nodiscard]] const std::vector<InstantCount>& unmatched_ends() const noexcept { return unmatched_ends_; }
-  /// Only of a stretch that was read for views or spans.
+  /// Only where the events were read for views or spans.
   [[nodiscard]] const std::vector<EndWithoutBegin>& ends_without_begin() const noexcept {
     return ends_without_begin_;
   }
@@ -137,8 +137,8 @@ class RankState {
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
   [[nodiscard]] std::uint32_t gate_count() const noexcept { return gate_count_; }
-  /// Events of which the table of steps is made, in order of arrival: step_*, values of steps, tokens, and
-  /// paused_end with the length of the pause as v0.
+  /// Events from which the table of steps is computed, in order of arrival: step_*, values of steps, tokens,
+  /// and paused_end with the duration of the pause in v0.
   [[nodiscard]] const std::vector<ev::Event>& notable() const noexcept { return notable_; }
   [[nodiscard]] std::vector<BucketState> buckets_at(std::int64_t at_ns) const;
   [[nodiscard]] std::size_t bytes() const noexcept;
@@ -150,14 +150,14 @@ class RankState {
   void add_of_state(const ev::Event& event, std::int64_t at_ns);  ///< statuses, memory, buckets
   void note(const ev::Event& event, std::int64_t at_ns);
   void count_unmatched_end(const ev::Event& end, std::int64_t at_ns);
-  /// Whether a part of everything is kept; of instants a block has only numbers.
+  /// Whether this part of the events is kept; blocks have only numbers of instants.
   [[nodiscard]] bool keeps(For part) const noexcept {
     return for_ == For::views || for_ == part || (for_ == For::blocks && part != For::instants);
   }
 
   For for_ = For::views;
   std::array<Lane, ev::kStreamCount> lanes_;
-  std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
+  std::vector<ev::Event> instants_;  ///< `ticks` has nanoseconds of the collector's clock
   KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
   std::vector<InstantCount> unmatched_ends_;
   std::vector<EndWithoutBegin> ends_without_begin_;
@@ -168,7 +168,7 @@ class RankState {
   std::vector<ev::Event> notable_;
   std::vector<ev::Event> bucket_events_;  ///< as instants_
   BucketTracker buckets_;
-  std::vector<BucketState> buckets_before_;  ///< when the stretch began
+  std::vector<BucketState> buckets_before_;  ///< at the begin of the block
   std::size_t settled_instants_ = 0, settled_gates_ = 0, settled_buckets_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Views of dozens of blocks of a rank, drawn from tiles (tile.h) where these have buckets that are narrow
-// enough.
+// Views of dozens of blocks of a rank, drawn from tiles (tile.h) where these have sufficiently narrow
+// buckets.
 #include <algorithm>
 
 #include "app/store/rank_run.h"
@@ -37,7 +37,7 @@ std::vector<TileRow> RankRun::tile_of_pages() const {
   TileMaker tile;
   for (auto block = blocks_.end() - std::ptrdiff_t{kTileBlocks}; block != blocks_.end(); ++block) {
     const std::vector<std::byte> page = access_.packed(block->page, block->spilled.page);
-    if (page.empty()) return {};  // of a recording, which has a tile of it or none
+    if (page.empty()) return {};  // from a recording, which stores its tile or has none
     tile.append(decode_page(page.data(), page.size(), DensityPyramid::Levels::finest));
   }
   return tile.rows();
@@ -49,7 +49,7 @@ bool RankRun::wants_tile(const Range& range, ev::StreamId stream, std::uint8_t d
   const std::size_t first = range.first / kTileBlocks * kTileBlocks;
   const std::size_t end = std::min(first + kTileBlocks, blocks_.size());
   if (end - first < 2) return false;
-  // Only a rank's first block has a lane whose stretch begins nowhere.
+  // Only in a rank's first block a lane has no begin time.
   const std::int64_t begin_ns = std::max(sums.begin_ns(first), floor_[first]);
   const std::int64_t end_ns = sums.end_ns(end - 1);
   if (end_ns <= begin_ns || !tile_may_cover(end_ns - begin_ns, bucket_ns)) return false;
@@ -59,7 +59,7 @@ bool RankRun::wants_tile(const Range& range, ev::StreamId stream, std::uint8_t d
     finer = shift != RowSums::kNone && !DensityPyramid::covers(shift, bucket_ns);
   }
   if (!finer) return false;
-  // What is damaged is a gap in each of its rows; a tile would still show it.
+  // A damaged block is a gap in each of its rows; a tile would still show it.
   return damage_in_sums_ == 0 || std::none_of(blocks_.begin() + static_cast<std::ptrdiff_t>(first),
                                               blocks_.begin() + static_cast<std::ptrdiff_t>(end),
                                               [](const Block& block) { return block.damaged; });
@@ -69,7 +69,7 @@ void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::ui
                                 const DensityColumns& columns) const {
   const RowSums& sums = sums_[static_cast<std::size_t>(stream)];
   const bool each = worth_reading(range);
-  Range rest{range.first, range.first};  // not drawn from tiles, up to here
+  Range rest{range.first, range.first};  // blocks up to here that are not drawn from tiles
   const auto draw = [&](const Range& part) {
     if (part.first == part.last) return;
     if (!each) return density_of_pages(part, stream, depth, columns);
@@ -81,13 +81,13 @@ void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::ui
     if (wants_tile(part, stream, depth, columns.bucket_ns()))
       tile = this->tile(part.first / kTileBlocks, stream, depth);
     rest.last = part.last;
-    // One that is there but too coarse is read in vain, once.
+    // A tile that is too coarse is read in vain, once.
     if (!tile.stored || (tile.levels != nullptr && !tile.levels->covers(columns.bucket_ns()))) continue;
     draw({rest.first, part.first});
     if (tile.levels != nullptr) {
       tile.levels->add_to(columns);
     } else {
-      // There was no time: all of the row in one go, and no block is looked at.
+      // No time to read it: drawn from the levels of the whole row, without reading a block.
       sums.levels(depth).add_to(columns, sums.begin_ns(part.first), sums.end_ns(part.last - 1));
     }
     rest.first = part.last;

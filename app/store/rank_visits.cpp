@@ -1,4 +1,4 @@
-// One rank's spans, instants and gates, one by one: block by block, so that memory stays bounded.
+// One rank's spans, instants and gates, one by one: read block by block, so that memory stays bounded.
 #include <algorithm>
 
 #include "app/store/event_time.h"
@@ -9,7 +9,7 @@ namespace {
 
 using For = RankState::For;
 
-/// A gate that is not there must not be looked for in the whole of a long run.
+/// A search for a gate that does not exist must not read all of a long run.
 constexpr std::size_t kMostSearched = 512;
 
 }  // namespace
@@ -82,11 +82,11 @@ void RankRun::visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t 
   const auto overlaps = [&](const Span& span) {
     return span.end_ns > begin_ns || (span.end_ns == begin_ns && span.begin_ns >= begin_ns);
   };
-  bool first = true;  // of the stretches looked at: what is carried into it began before
+  bool first = true;  // first block visited: its carried spans began before
   const auto look = [&](const Lane& lane, std::size_t block) {
     const std::span<const Span> spans = lane.spans(depth);
     const auto [from, to] = lane.visible(depth, begin_ns, end_ns);
-    // An open span may be longer than this stretch knows, and so overlap although visible() says no.
+    // An open span may have ended later than this block knows, and so overlap although visible() excludes it.
     const bool open = depth < lane.open_count();
     const std::size_t end = open && from == spans.size() ? spans.size() : to;
     for (std::size_t i = open ? std::min(from, spans.size() - 1) : from; i < end; ++i) {
@@ -101,7 +101,7 @@ void RankRun::visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t 
   for (std::size_t i = range.first; i < range.last; ++i) {
     const std::shared_ptr<const RankState> known = state(i, For::spans);
     if (known == nullptr) {
-      // What began in it and is still open after it is known from there.
+      // Spans that began in it and are still open after it are known from the next block.
       first = true;
       continue;
     }
@@ -201,7 +201,7 @@ void RankRun::visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const E
     merged.reserve(waiting.size() + static_cast<std::size_t>(to - from));
     std::merge(waiting.begin(), waiting.end(), from, to, std::back_inserter(merged),
                [](const ev::Event& a, const ev::Event& b) { return event_time(a) < event_time(b); });
-    // What a later block may still come before waits for it.
+    // Instants that a later block may still precede have to wait.
     const auto safe = std::lower_bound(merged.begin(), merged.end(), safe_ns, earlier);
     std::for_each(merged.begin(), safe, visit);
     waiting.assign(safe, merged.end());

@@ -10,10 +10,10 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::uint64_t kMostInChunk = std::uint64_t{1} << 22;
-/// Most chunks that may be missing before a damaged one whose place is accepted.
+/// Most chunks that may be missing before a damaged chunk whose sequence is accepted.
 constexpr std::uint64_t kMostSkipped = std::uint64_t{1} << 32;
 
-/// Of a block, by its own description.
+/// From a block's own description.
 Arrival arrival_of(const BlockOrigin& block) {
   return {.rank = block.rank,
           .sequence = block.sequence,
@@ -101,7 +101,7 @@ void RecordedRun::ingest(const Chunk& chunk, std::int64_t row) {
 }
 
 void RecordedRun::note_damaged(const Damaged& chunk) {
-  // Its own description may be damaged as well: it must not make up a rank, or hide what follows.
+  // Its own description may be damaged too: it must not create a rank, or hide later chunks.
   const auto rank = store_.state_->ranks.find(chunk.rank);
   if (rank == store_.state_->ranks.end()) return;
   RankData& data = rank->second;
@@ -112,7 +112,7 @@ void RecordedRun::note_damaged(const Damaged& chunk) {
     return;
   }
   Store::State& s = *store_.state_;
-  // What no checksum covers does not move the origin.
+  // A value without a checksum does not move the origin.
   s.clock.begin_unless_known(chunk.begin_ns);
   (void)s.note_gap(data, s.row(chunk.rank),
                    {.rank = chunk.rank,

@@ -1,4 +1,4 @@
-// What a recording fills a store with: its blocks, sums of what was not kept, damage, and where it goes on.
+// Input of a recording to a store: its blocks, sums of events not kept, damage, and the state at its end.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct PackedBlock;  // block.h
 struct RankFigures;  // rank_figures.h
 struct BlockTail;    // block.h
 
-/// Fills `store`, which outlives it and has nothing yet: first set_rows() and the tables, then the blocks of
-/// each rank in order. What a live run would hand over as well (tables, ranks, messages) goes to the store
+/// Fills `store`, which must outlive it and be empty: first set_rows() and the tables, then the blocks of
+/// each rank in order. Input that a live run has as well (tables, ranks, messages) is added to the store
 /// itself.
 class RecordedRun {
  public:
@@ -25,37 +25,37 @@ class RecordedRun {
 
   void set_rows(std::unique_ptr<BlockRows> rows);
   void append(Block block);
-  /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
+  /// State at the end of a rank's last block. Where it is unknown, resume_from_last_block() reads that block.
   void resume_from(std::uint32_t rank, BlockTail tail);
   void resume_from_last_block(std::uint32_t rank);
-  /// A chunk that has no block yet and stays where it is, in row `row`.
+  /// A chunk that has no block and stays in row `row`.
   void ingest(const Chunk& chunk, std::int64_t row);
-  /// What a rank's next chunk would have been, had it not been damaged: a Gap.
+  /// The damaged chunk that would be a rank's next: becomes a Gap.
   struct Damaged {
     std::uint32_t rank = 0;
     std::uint64_t sequence = 0;
     std::uint32_t parts = 1;
-    std::uint64_t events = 0;               ///< 0: not known
+    std::uint64_t events = 0;               ///< 0: unknown
     std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
   };
   void note_damaged(const Damaged& chunk);
-  /// The recording ends before `rank` does: a Gap from its last event to the run's end. `events`: how many
-  /// were counted but are absent; with 0 there is a Gap only where other ranks have later events.
+  /// The recording ends before `rank` does: adds a Gap from its last event to the run's end. `events`: number
+  /// counted but absent; with 0 there is a Gap only where other ranks have later events.
   void note_cut_off(std::uint32_t rank, std::uint64_t events);
-  /// A block whose events the recorder did not keep (block_sum.h): a Gap, of which sums, levels of detail and
-  /// peaks are known. `events`: how many. `rare`: is_rare() instants of its time, collector clock.
+  /// A block whose events the recorder did not keep (block_sum.h): adds a Gap, for which sums, levels of
+  /// detail and peaks are known. `events`: their number. `rare`: its is_rare() instants, collector clock.
   /// `blocks_follow`: as RankRun::append_sum().
   void append_sum(Block block, std::uint64_t events, std::span<const ev::Event> rare, bool blocks_follow);
-  /// The same for a block whose figures alone are read now: RankRun::append(). Behind the first one of a rank
-  /// all of its blocks come so.
+  /// The same for a block of which only the figures are read now: RankRun::append(). After the first one, all
+  /// blocks of the rank must be appended so.
   void append_sum(PackedBlock packed, const RankFigures* figures, std::uint64_t events,
                   std::span<const ev::Event> rare);
   void append(PackedBlock packed, const RankFigures& figures);
-  /// Rows of steps of which events were not kept, with times of the collector's clock, ascending: what comes
-  /// later of steps up to `through` does not change them. Before anything that has events. `origin_ns`: the
-  /// earliest event of which anything is known, collector clock.
+  /// Rows of steps whose events were not kept, times on the collector's clock, ascending: later events
+  /// of steps up to `through` do not change them. Call before anything that has events. `origin_ns`: the
+  /// earliest known event, collector clock.
   void restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns);
-  /// A stretch that the recorder kept at full detail for what happened in it.
+  /// An interval that the recorder kept at full detail because of an event in it.
   void add_moment(Moment moment);
   /// By rank and step.
   void set_own_times(std::vector<OwnTimeRow> rows);

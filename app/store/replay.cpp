@@ -31,7 +31,7 @@ bool Replay::read_next(Rank& rank) {
     try {
       rank.chunk = Chunk::decode(bytes.data(), bytes.size());
       return true;
-    } catch (const std::runtime_error&) {  // open_recording() has named it
+    } catch (const std::runtime_error&) {  // reported by open_recording()
     }
   }
   rank.chunk.reset();
@@ -42,7 +42,7 @@ void Replay::hand_over(Store& to, Rank& rank, std::int64_t until_ns) const {
   const std::int64_t until = until_ns + whole_.origin_ns();
   while (rank.chunk || read_next(rank)) {
     Chunk& rest = *rank.chunk;
-    // In order of time within each lane only.
+    // Events are in order of time within each lane only.
     const auto later = std::stable_partition(
         rest.events.begin(), rest.events.end(),
         [&](const ev::Event& event) { return on_collector_clock(event, rest) <= until; });

@@ -1,5 +1,5 @@
-// A finished recording handed to another store as its run went: what came up to one time, then up to the
-// next. Only of one that keeps its whole run; of another events are missing in the middle.
+// Replays a finished recording into another store as its run went: events up to one time, then up to the
+// next. Only for recordings that keep their whole run; others lack events in the middle.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,23 @@ class Replay {
  public:
   /// Throws std::runtime_error: path, reason, what to do.
   explicit Replay(const std::string& path);
-  /// What is missing or damaged; damaged chunks are left out.
+  /// What is missing or damaged; damaged chunks are skipped.
   [[nodiscard]] const RecordingInfo& info() const noexcept { return info_; }
   [[nodiscard]] bool keeps_a_part() const noexcept { return info_.limits.limited(); }
   [[nodiscard]] std::int64_t end_ns() const { return whole_.end_ns(); }  ///< latest event, run time
-  /// Hands `to`, the same at each call, what came up to `until_ns` of run time, which grows from call to
-  /// call. How ranks ended comes once their last event has.
+  /// Adds to `to`, the same at each call, all events up to `until_ns` of run time, which must grow from call
+  /// to call. A rank's end is added after its last event.
   void advance(Store& to, std::int64_t until_ns);
-  /// Whether the run was paused then: of a rank the end of a pause comes next, not its begin.
+  /// Whether the run was paused then: some rank's next pause event is an end.
   [[nodiscard]] bool paused() const;
 
  private:
   struct Rank {
     explicit Rank(Statement chunks) : rows(std::move(chunks)) {}
-    Statement rows;              ///< its chunks that have not been read
-    std::optional<Chunk> chunk;  ///< what is left of the one that was read last
-    std::uint64_t sequence = 0;  ///< of what is handed over next
-    RankRow row;                 ///< as it was in the end
+    Statement rows;              ///< its chunks that are not read yet
+    std::optional<Chunk> chunk;  ///< events left of the last chunk read
+    std::uint64_t sequence = 0;  ///< of the next chunk added
+    RankRow row;                 ///< as at the end of the run
     struct {
       std::uint64_t events = 0, dropped = 0, lost = 0;
     } handed;
@@ -49,7 +49,7 @@ class Replay {
   Store whole_;
   Database database_;
   std::map<std::uint32_t, Rank> ranks_;
-  std::size_t messages_ = 0;  ///< that have been handed over
+  std::size_t messages_ = 0;  ///< number added
   bool begun_ = false;
 };
 

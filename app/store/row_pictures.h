@@ -1,4 +1,4 @@
-// Rows as they were drawn last: a frame of the view before redraws only what can be refined.
+// Rows as last drawn: a frame with an unchanged view redraws only rows that can be refined.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ class RowPictures {
   };
   struct Picture {
     View view;
-    bool whole = false;  ///< nothing in it is coarser than it could be
+    bool whole = false;  ///< nothing in it can be refined
     std::vector<Density> columns;
   };
-  /// The row's picture, of whatever view it was, to be looked at and replaced; valid until the next call.
+  /// The row's picture, of whatever view, to be compared and replaced; valid until the next call.
   [[nodiscard]] Picture& of(LaneId lane, std::uint8_t depth, std::size_t columns) {
     if (held_ + columns > kMostColumns) {
       pictures_.clear();
@@ -40,7 +40,7 @@ class RowPictures {
   }
 
  private:
-  /// 12 MiB: 650 rows of 1,600 columns. Who draws more at once draws each anew.
+  /// 12 MiB: 650 rows of 1,600 columns. Rows beyond are drawn anew each time.
   static constexpr std::size_t kMostColumns = std::size_t{1} << 20;
   std::unordered_map<std::uint64_t, Picture> pictures_;
   std::size_t held_ = 0;

@@ -1,6 +1,6 @@
-// A lane's rows over all blocks: levels of detail of the whole of them, from which wide columns are answered
-// whatever the number of blocks; and by block and by 64 blocks where each block's stretch lies and what it
-// sums up to. Apart from the blocks themselves, because a view goes over all of them and those are large.
+// A lane's rows over all blocks: levels of detail of the whole row, which fill wide columns at a cost
+// independent of the number of blocks; and per block and per 64 blocks their intervals and
+// sums. Kept apart from the blocks, because a view goes over all of them and blocks are large.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +14,26 @@ namespace shardscope::store {
 class RowSums {
  public:
   static constexpr std::size_t kGroup = 64;
-  /// About the number that a block has, so that the next finer buckets are those of the blocks.
+  /// About the number that a block has, so that the next finer buckets are the blocks'.
   static constexpr std::size_t kLeavesPerBlock = 16, kMinLeaves = 1024;
-  /// Leaves of a row that is made of finer ones: two for each of 2,000 columns, more than that for each of
-  /// few blocks, of which a view asks for twice that number (RankRun::density()).
+  /// Leaves of a row that is built from finer ones: two for each of 2,000 columns, more with few
+  /// blocks, of which a view needs twice that number (RankRun::density()).
   static constexpr std::size_t kMinFineLeaves = 4096, kFewBlocks = 16;
-  /// Ahead of append(), the block's finest levels of detail, while they are known: of a run that is live. So
-  /// all of it is answered from here from the first blocks on. At least `least` leaves may be kept.
+  /// Before append(), in a live run: adds the block's finest levels of detail while they are in memory. So
+  /// views of the whole run are drawn from here from the first blocks on. At least `least` leaves are kept.
   void append_fine(const Lane& lane, const DensityPyramid& waits, std::size_t least) {
     const std::size_t blocks = begins_.size() + 1;
     const std::size_t leaves = std::max(blocks <= kFewBlocks ? 2 * least : least, kLeavesPerBlock * blocks);
     const auto add_row = [&](Row& row, const DensityPyramid& stretch) {
       row.levels.append(stretch, leaves);
-      row.levels.settle();  // the next frame is not to do this for many blocks
+      row.levels.settle();  // so that the next frame need not do it for many blocks
     };
     add_row(waits_, waits);
     if (rows_.size() < lane.depth_count()) rows_.resize(lane.depth_count());
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) add_row(rows_[d], lane.pyramid(d));
     fine_taken_ = true;
   }
-  /// The next block's part of the lane; its stretch begins at `begin_ns`. `waits`: of the lane, may be empty.
+  /// Adds the next block's part of the lane, which begins at `begin_ns`. `waits`: of the lane, may be empty.
   void append(const BlockLane& lane, const DensityPyramid& waits, std::int64_t begin_ns) {
     const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
     const auto add_row = [&](Row& row, const DensityPyramid& stretch, std::uint8_t fine) {
@@ -56,7 +56,7 @@ class RowSums {
     ends_.push_back(lane.end_ns);
     fine_taken_ = false;
   }
-  /// Block `i` turned out to be damaged: what it held is unknown.
+  /// Block `i` is damaged: removes what it added.
   void forget(std::size_t i) {
     const auto forget_in = [&](Row& row) {
       if (i >= row.blocks.size()) return;
@@ -68,8 +68,8 @@ class RowSums {
     forget_in(waits_);
     for (Row& row : rows_) forget_in(row);
   }
-  /// The first `n` blocks are evicted: from here on the next one is block 0. Levels of detail of all of the
-  /// row keep what they held.
+  /// Removes the first `n` blocks: the next one becomes block 0. Levels of detail of the whole
+  /// row stay.
   void evict(std::size_t n) {
     const auto drop = [](auto& list, std::size_t count) {
       list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(count, list.size())));
@@ -90,15 +90,15 @@ class RowSums {
   }
   /// About what append() adds to bytes().
   [[nodiscard]] std::size_t bytes_per_block() const noexcept {
-    // Levels of detail have five buckets for every three leaves, in vectors of some room.
+    // Two buckets per leaf: the upper levels have about as many as the leaves.
     constexpr std::size_t kRow = sizeof(DensityBucket) * (2 + 2 * kLeavesPerBlock) + 2;
     return 2 * sizeof(std::int64_t) + (rows_.size() + (waits_.levels.empty() ? 0 : 1)) * kRow;
   }
   [[nodiscard]] std::int64_t begin_ns(std::size_t i) const { return begins_[i]; }
   [[nodiscard]] std::int64_t end_ns(std::size_t i) const { return std::max(begins_[i], ends_[i]); }
-  /// The lane's latest event up to a block's end; Lane::kNever: there is none.
+  /// The lane's latest event up to a block's end; Lane::kNever: none.
   [[nodiscard]] std::int64_t latest_ns(std::size_t i) const { return ends_[i]; }
-  /// The first block whose stretch ends at a time or later; the first that begins then or later.
+  /// The first block that ends at `ns` or later; the first that begins then or later.
   [[nodiscard]] std::size_t first_ending(std::int64_t ns) const { return first(ends_, 0, ns); }
   [[nodiscard]] std::size_t first_beginning(std::int64_t ns, std::size_t from) const {
     return first(begins_, from, ns);
@@ -109,13 +109,13 @@ class RowSums {
     row.levels.settle();
     return row.levels;
   }
-  /// shift() of a block's coarsest levels of detail that are known; kNone: it has nothing in this row.
+  /// shift() of a block's own, coarse levels of detail; kNone: nothing in this row.
   static constexpr std::uint8_t kNone = 255;
   [[nodiscard]] std::uint8_t shift(std::size_t depth, std::size_t i) const {
     const std::vector<std::uint8_t>& shifts = row(depth).shifts;
     return i < shifts.size() ? shifts[i] : kNone;
   }
-  /// shift() of those of its page; kNone: not known.
+  /// shift() of its page's levels of detail; kNone: unknown.
   [[nodiscard]] std::uint8_t fine_shift(std::size_t depth, std::size_t i) const {
     const std::vector<std::uint8_t>& shifts = row(depth).fine;
     return i < shifts.size() ? shifts[i] : kNone;
@@ -125,7 +125,7 @@ class RowSums {
     for (const Row& row : rows_) bytes += sizeof row + row.bytes();
     return bytes;
   }
-  /// Adds blocks [first, last) of a row.
+  /// Adds blocks [first, last) of a row to `sum`.
   void add_to(DensityBucket& sum, std::size_t depth, std::size_t first, std::size_t last) const {
     const Row& row = this->row(depth);
     last = std::min(last, row.blocks.size());
@@ -144,13 +144,13 @@ class RowSums {
   struct Row {
     std::vector<DensityBucket> blocks, groups;
     std::vector<std::uint8_t> shifts, fine;
-    mutable DensityPyramid levels;  ///< settled when it is looked at, not after each of many blocks
+    mutable DensityPyramid levels;  ///< settled on access, not after each of many blocks
     [[nodiscard]] std::size_t bytes() const noexcept {
       return levels.bytes() + shifts.capacity() + fine.capacity() +
              (blocks.capacity() + groups.capacity()) * sizeof(DensityBucket);
     }
   };
-  /// Group `g` anew from its blocks.
+  /// Recomputes group `g` from its blocks.
   void regroup(Row& row, std::size_t g) const {
     const std::size_t end =
         std::min((g + 1) * kGroup - std::min(evicted_, (g + 1) * kGroup), row.blocks.size());
@@ -171,8 +171,8 @@ class RowSums {
   std::vector<Row> rows_;  ///< by depth
   Row waits_;
   std::vector<std::int64_t> begins_, ends_;  ///< by block
-  std::size_t evicted_ = 0;                  ///< blocks of the first group
-  bool fine_taken_ = false;                  ///< append_fine() had the next block's levels of detail
+  std::size_t evicted_ = 0;                  ///< evicted blocks of the first group
+  bool fine_taken_ = false;                  ///< append_fine() has added the next block
 };
 
 }  // namespace shardscope::store

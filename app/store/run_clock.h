@@ -10,19 +10,19 @@
 
 namespace shardscope::store {
 
-/// Events are kept on the collector's clock. Its zero does not move, while the run's moves back when a rank
+/// Events have times of the collector's clock. Its zero is fixed, while the run's moves back when a rank
 /// arrives late with earlier events.
 class RunClock {
  public:
   /// Whether an event at `ns` of the collector's clock is the earliest so far.
   [[nodiscard]] bool is_before_origin(std::int64_t ns) const noexcept { return !known_ || ns < origin_ns_; }
-  /// With that event the run begins. Returns by how much times of the run that are kept as such must be
-  /// shifted; 0 for the first event.
+  /// That event becomes the run's begin. Returns the shift for stored run times; 0 for the first
+  /// event.
   [[nodiscard]] std::int64_t begin_at(std::int64_t ns) noexcept {
     const std::int64_t before = std::exchange(origin_ns_, ns);
     return std::exchange(known_, true) ? before - ns : 0;
   }
-  /// A time that is only claimed: it sets an origin where there is none, and moves none.
+  /// A time without a readable event: sets the origin where there is none, and never moves it.
   void begin_unless_known(std::int64_t ns) noexcept {
     if (!std::exchange(known_, true)) origin_ns_ = ns;
   }
@@ -32,7 +32,7 @@ class RunClock {
   [[nodiscard]] std::int64_t to_run(std::int64_t ns) const noexcept {
     return ns == kOpen || ns == Lane::kNever ? ns : ns - origin_ns_;
   }
-  /// The collector's. What is before or after everything stays so.
+  /// To the collector's clock. Store::kBegin and Store::kEnd are unchanged.
   [[nodiscard]] std::int64_t to_clock(std::int64_t ns) const noexcept {
     constexpr std::int64_t kFar = kMaxTimeNs * 2 - 1;
     return ns <= -kFar ? Store::kBegin : ns >= kFar ? Store::kEnd : ns + origin_ns_;

@@ -22,7 +22,7 @@ std::array<bool, ev::kMemoryCategoryCount> model_state_categories(std::int32_t s
 
 ParamState initial_state(std::int32_t stage) {
   ParamState out;
-  // Below stage 3 parameters are never partitioned: without any change they are available.
+  // Below stage 3 parameters are never partitioned: without changes they are available.
   out.status = stage < 3 ? 2 : 0;
   out.cause = stage < 3 ? ev::StatusCause::persistent : ev::StatusCause::partition;
   out.since_ns = INT64_MIN;  // never

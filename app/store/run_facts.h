@@ -1,4 +1,4 @@
-// What of a run's static tables its events are read with.
+// Values from a run's static tables that are needed to interpret its events.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace shardscope::store {
 
-/// Times beyond this (73 years) are damage; keeping them out keeps every sum of times in range.
+/// Times beyond this (73 years) are damage; rejecting them keeps every sum of times in range.
 inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
 [[nodiscard]] constexpr bool plausible(std::int64_t ns) noexcept {
   return ns > -kMaxTimeNs && ns < kMaxTimeNs;

@@ -10,7 +10,7 @@
 namespace shardscope::store {
 namespace {
 
-/// A gap that can be joined with its neighbour: neither damage nor an unknown number of events.
+/// A gap that can be merged with its neighbour: neither damage nor an unknown number of events.
 bool may_be_joined(const Gap& gap) noexcept {
   return !gap.damaged && !gap.cut_off && !gap.evicted && !gap.not_kept &&
          (gap.events != 0 || gap.messages != 0);
@@ -61,7 +61,7 @@ void GapList::add_not_kept(const Gap& gap, bool goes_on) {
 
 void GapList::join() {
   std::vector<Gap> joined;
-  std::map<std::uint32_t, std::size_t> alone;  // by rank: a gap in `joined` that may take the next one
+  std::map<std::uint32_t, std::size_t> alone;  // by rank: index in `joined` of a gap to merge the next into
   for (const Gap& gap : gaps_) {
     const auto first = alone.find(gap.rank);
     if (!may_be_joined(gap)) {
@@ -93,7 +93,7 @@ void MessageList::add(Message message) {
   if (bytes_ > most_bytes_) forget();
 }
 
-/// A quarter at once, so that the list is gone over once for many.
+/// Removes a quarter at once, so that one pass over the list serves many calls.
 void MessageList::forget() {
   Message note;
   note.severity = ev::Severity::warning;

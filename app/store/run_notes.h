@@ -1,5 +1,5 @@
-// What a run's store keeps besides events: stretches with missing events and texts. There are few of either
-// in a run that goes well; where it does not, over days, they must not fill the memory.
+// Gaps and messages of a run, in bounded memory. A healthy run has few of either;
+// others may produce them for days.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace shardscope::store {
 
 class GapList {
  public:
-  /// Most notes; beyond it, neighbours of a rank become one that says how many it stands for.
+  /// Most notes; beyond it, neighbours of a rank are merged into one that has their number.
   static constexpr std::size_t kMost = std::size_t{1} << 14;
 
   void add(const Gap& gap);
-  /// More events of a rank are not here any more, from its first one up to `end_ns`: one gap for all of them.
+  /// More events of a rank were evicted, from its first one up to `end_ns`: one gap for all of them.
   void add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events);
-  /// `goes_on`: nothing lies between it and the last one of its rank, which becomes longer.
+  /// `goes_on`: directly follows the last one of its rank, which is extended.
   void add_not_kept(const Gap& gap, bool goes_on);
   void shift(std::int64_t delta_ns);
   [[nodiscard]] std::span<const Gap> gaps() const noexcept { return gaps_; }
@@ -27,15 +27,15 @@ class GapList {
   void join();
 
   std::vector<Gap> gaps_;        ///< in order of arrival
-  std::size_t join_at_ = kMost;  ///< more than that, where joining did not help much
+  std::size_t join_at_ = kMost;  ///< larger where merging did not help much
 };
 
 class MessageList {
  public:
   explicit MessageList(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  /// Beyond `most_bytes` the oldest go, infos before warnings and errors last, and a text in their place says
-  /// how many.
+  /// Beyond `most_bytes` the oldest are removed, infos before warnings and errors last, and a text in their
+  /// place has their number.
   void add(Message message);
   void shift(std::int64_t delta_ns);
   [[nodiscard]] std::span<const Message> messages() const noexcept { return messages_; }

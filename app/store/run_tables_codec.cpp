@@ -17,8 +17,8 @@ constexpr std::uint8_t kVersion = 2;
 class TablesWriter {
  public:
   explicit TablesWriter(std::vector<std::byte>& out) : writer_(out), out_(out) {}
-  // Doubles as their eight bytes, bit for bit; signed integers zigzag, others (bool and enumerations' numbers
-  // too) as varints.
+  // Doubles as their eight bytes; signed integers zigzag, others (bool and enumerations too) as
+  // varints.
   template <typename T>
   void value(const T& v) {
     if constexpr (std::is_same_v<T, double>) {
@@ -34,13 +34,13 @@ class TablesWriter {
     writer_.varint(text.size());
     for (const char c : text) out_.push_back(static_cast<std::byte>(c));
   }
-  // Number of items, then what `each` writes of every one.
+  // Number of items, then the output of `each` for every one.
   template <typename T, typename Each>
   void list(const std::vector<T>& items, Each each) {
     writer_.varint(items.size());
     for (const T& item : items) each(item);
   }
-  // Nothing at all for an empty list; so only the last list of all may be written so.
+  // Nothing for an empty list; so only the very last list may be written like this.
   template <typename T, typename Each>
   void list_at_end(const std::vector<T>& items, Each each) {
     if (!items.empty()) list(items, each);
@@ -53,7 +53,7 @@ class TablesWriter {
 
 class TablesReader {
  public:
-  // Names as TablesWriter's, so that one template describes the fields for both.
+  // Function names as in TablesWriter, so that one template describes the fields for both.
   TablesReader(const std::byte* data, std::size_t bytes) : reader_(data, bytes, "static tables") {}
   template <typename T>
   void value(T& v) {
@@ -62,7 +62,7 @@ class TablesReader {
     } else if constexpr (std::is_signed_v<T>) {
       v = static_cast<T>(unzigzag(reader_.varint()));
     } else {
-      // Narrowed without a check: what must not be wrong is looked at by what_is_wrong().
+      // Narrowed without a check: what_is_wrong() validates.
       v = static_cast<T>(reader_.varint());
     }
   }
@@ -70,23 +70,23 @@ class TablesReader {
     const std::uint64_t size = reader_.varint();
     if (size > reader_.left()) reader_.fail("end too early");
     text.resize(size);
-    // The size was compared with the bytes that are left, so resize() asks for no more than there are.
+    // The size is at most the remaining bytes, so resize() allocates no more than that.
     for (char& c : text) c = static_cast<char>(reader_.fixed<std::uint8_t>());
   }
   template <typename T, typename Each>
   void list(std::vector<T>& items, Each each) {
     const std::uint64_t size = reader_.varint();
     if (size > reader_.left()) reader_.fail("end too early");  // an item takes at least a byte
-    // One by one: an item takes more memory than bytes, and a false size must not be paid for at once.
+    // One by one: an item takes more memory than its encoding, and a wrong size must not allocate it at once.
     items.clear();
     for (std::uint64_t i = 0; i < size; ++i) each(items.emplace_back());
   }
-  /// Of a list that came later: runs without it have no bytes for it.
+  /// A list added later: runs without it have no bytes for it.
   template <typename T, typename Each>
   void list_at_end(std::vector<T>& items, Each each) {
     if (reader_.left() != 0) list(items, each);
   }
-  // Without it a field that a newer program wrote at the end would be dropped without a word.
+  // Without it a field added at the end by a newer program would be dropped silently.
   void expect_end() const {
     if (reader_.left() != 0) reader_.fail("are followed by other bytes");
   }
@@ -96,7 +96,7 @@ class TablesReader {
 };
 
 /// An enumeration as one byte.
-/// The writer's field is const: only the reader assigns. what_is_wrong() looks at the values.
+/// The writer's field is const: only the reader assigns. what_is_wrong() validates the values.
 template <typename Io, typename Enum>
 void enumeration(Io& io, Enum& field) {
   auto number = static_cast<std::uint8_t>(field);
@@ -104,8 +104,8 @@ void enumeration(Io& io, Enum& field) {
   if constexpr (!std::is_const_v<Enum>) field = static_cast<Enum>(number);
 }
 
-/// One by one as they are in the lists above: which model each module is of, how far a slice's pieces lie
-/// apart.
+/// In the order of the lists above: the model of each module, the strides of a slice's
+/// pieces.
 template <typename Io, typename Tables>
 void later_fields(Io& io, Tables& t) {
   io.value(t.framework);
@@ -129,13 +129,13 @@ void later_fields(Io& io, Tables& t) {
     enumeration(io, lane.lane);
     io.value(lane.name);
   });
-  // As many as the lists above have; no number of its own.
+  // As many as the lists above have, without a number of items.
   for (auto& m : t.modules) io.value(m.model);
   for (auto& s : t.slices) {
     io.value(s.block_elems);
     io.value(s.stride_elems);
   }
-  // Runs without parameter groups end before it.
+  // Absent in runs without parameter groups.
   io.list_at_end(t.param_groups, [&](auto& g) {
     io.value(g.name);
     io.value(g.lr);
@@ -147,7 +147,7 @@ void later_fields(Io& io, Tables& t) {
   });
 }
 
-/// The order is the format: a field that is added raises the version, unless it is a list at the very end
+/// The order is the format: an added field raises the version, unless it is a list at the very end
 /// (list_at_end()).
 template <typename Io, typename Tables>
 void all_fields(Io& io, Tables& t) {
@@ -171,7 +171,7 @@ void all_fields(Io& io, Tables& t) {
   io.value(t.link_latency_us);
   io.value(t.simulated);
   io.value(t.host);
-  // Which ids these may name is checked when all is read.
+  // The ids in these are validated when all is read.
   io.list(t.modules, [&](auto& m) {
     io.value(m.id);
     io.value(m.parent);
@@ -190,7 +190,7 @@ void all_fields(Io& io, Tables& t) {
     io.value(p.padding_elems);
     io.list(p.modules, value);
     // Bit 0 persistent, bit 1 frozen.
-    // One byte for both; the writer's `p` is const, and only the reader takes the bits apart again.
+    // One byte for both; the writer's `p` is const, and only the reader assigns the bits.
     auto flags = static_cast<std::uint8_t>((p.persistent ? 1U : 0U) | (p.frozen ? 2U : 0U));
     io.value(flags);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(p)>>) {
@@ -206,13 +206,13 @@ void all_fields(Io& io, Tables& t) {
     io.value(s.elems);
     io.value(s.padding_elems);
   });
-  // After every list that it adds fields to: it counts on their sizes.
+  // After every list that it adds fields to: it needs their sizes.
   later_fields(io, t);
 }
 
 }  // namespace
 
-/// Version, then the fields. The row of the recording has a checksum; there is none in the bytes.
+/// Version, then the fields. The recording's row has a checksum; the bytes have none.
 std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   std::vector<std::byte> out;
   TablesWriter writer(out);
@@ -231,9 +231,9 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   }
   ev::RunTables tables;
   all_fields(reader, tables);
-  // Bytes that are left over are of a format that this program does not know, or damaged.
+  // Remaining bytes are of a format that this program does not know, or damaged.
   reader.expect_end();
-  // Ids and counts that refer to each other, enumerations: the decoder looks at none of these.
+  // Validates ids and counts that refer to each other, and enumerations, which the decoder does not check.
   if (const char* wrong = ev::what_is_wrong(tables))
     throw std::runtime_error(std::string("static tables: ") + wrong);
   return tables;

@@ -1,4 +1,4 @@
-// The static tables of a run as bytes, for the recording (docs/recording.md, table `tables`).
+// Encoding of a run's static tables in a recording (docs/recording.md, table `tables`).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace shardscope::store {
 
 [[nodiscard]] std::vector<std::byte> encode_tables(const instrumentation::RunTables& tables);
-/// Throws std::runtime_error: cut, followed by other bytes, another version.
+/// Throws std::runtime_error: truncated, followed by other bytes, another version.
 [[nodiscard]] instrumentation::RunTables decode_tables(const std::byte* data, std::size_t bytes);
 
 }  // namespace shardscope::store

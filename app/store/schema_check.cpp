@@ -9,7 +9,7 @@
 namespace shardscope::store {
 namespace {
 
-/// What makes a column or an index more than a name and a type, and a table more than columns.
+/// Words by which a column or an index is more than a name and a type, or a table more than columns.
 constexpr std::array<std::string_view, 14> kMore = {"VIRTUAL", "AS",         "GENERATED", "CHECK",  "DEFAULT",
                                                     "COLLATE", "REFERENCES", "FOREIGN",   "SELECT", "WHERE",
                                                     "TRIGGER", "CONSTRAINT", "CAST",      "RAISE"};
@@ -18,9 +18,9 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 
 enum class Of : std::uint8_t { table, index };
 
-/// Names, types and keys only. In a table every expression follows one of these words, so that a damaged
-/// name, which SQLite names, is let be; an index may be of an expression itself, which needs other characters
-/// or a parenthesis.
+/// Names, types and keys only. In a table every expression follows one of these words, so a damaged
+/// name, which SQLite reports, is accepted; an index may have an expression itself, which needs other
+/// characters or a parenthesis.
 bool is_plain(std::string_view sql, Of of) {
   int depth = 0;
   for (std::size_t i = 0; i < sql.size();) {

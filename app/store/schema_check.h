@@ -1,4 +1,4 @@
-// Whether a file's tables can be what they are called. A view in place of a table may have rows without end,
+// Whether a file's tables are plain tables. A view in place of a table may have endless rows;
 // a trigger, a virtual table or an expression in an index may compute anything; a recording has none of
 // these.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace shardscope::store {
 
-/// Empty, or what the file has that no recording has, in words. Before any of its tables is read.
+/// Describes an object of the file that no recording has; empty: none. Call before any table is read.
 [[nodiscard]] std::string foreign_object(Database& database);
 
 }  // namespace shardscope::store

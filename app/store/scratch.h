@@ -1,4 +1,4 @@
-// Memory for one call at a time, kept for the next.
+// A buffer for one call at a time, reused by the next.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-/// Bytes that are written before they are read, so never cleared.
+/// Not initialized: bytes are written before they are read.
 class Scratch {
  public:
   std::byte* room(std::size_t bytes) {
@@ -16,7 +16,7 @@ class Scratch {
     }
     return data_.get();
   }
-  /// What a large chunk needed is not kept for the small ones that follow.
+  /// Frees a larger buffer: the memory of a large chunk is not kept for small ones.
   void keep_at_most(std::size_t bytes) {
     if (size_ <= bytes) return;
     data_.reset();

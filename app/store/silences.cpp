@@ -23,7 +23,7 @@ std::string seconds_of(double seconds) {
   return text.data();
 }
 
-/// Of "rank N..." what follows the number of the message's own rank; empty of another text.
+/// The text after "rank N", where N is the message's own rank; empty for other texts.
 std::string_view after_rank(const Message& message) noexcept {
   constexpr std::string_view kRank = "rank ";
   std::string_view text = message.text;
@@ -35,8 +35,8 @@ std::string_view after_rank(const Message& message) noexcept {
   return text.substr(static_cast<std::size_t>(next - text.data()));
 }
 
-/// Of "rank N<what>1.5 s..." the seconds in nanoseconds; nothing of another text. Of all messages of a run,
-/// time after time: nothing is allocated.
+/// The duration after "rank N<what>", nanoseconds; nullopt for other texts. Called for all messages of a run,
+/// repeatedly: allocates nothing.
 std::optional<std::int64_t> duration_in(const Message& message, std::string_view what) noexcept {
   constexpr double kMostSeconds = 1e9;
   std::string_view text = after_rank(message);
@@ -50,8 +50,8 @@ std::optional<std::int64_t> duration_in(const Message& message, std::string_view
 
 bool says_stopped(const Message& message) { return message.text.ends_with(kStopped); }
 
-/// Of one that lasts and that `message` says: the message rounds, and what it counts from may be older than
-/// events that came with it. Of one that is over the rank's last event says nothing: it may have come since.
+/// Begin of a silence that lasts and is reported by `message`: the message rounds, and may count from before
+/// events that came with it. Not for one that has ended: the rank's last event may be later than it.
 std::int64_t begin_of_lasting(const Store& store, const Message& message, std::int64_t silent_ns) {
   const auto row = std::ranges::find(store.ranks(), message.rank, &RankRow::rank);
   const std::int64_t alive_ns = row == store.ranks().end() ? Store::kBegin : row->last_ns;
@@ -66,7 +66,7 @@ std::vector<Silence> silences(const Store& store) {
     std::size_t at = 0;  ///< in `out`
     const Message* said = nullptr;
   };
-  std::map<std::uint32_t, Open> open;  // by rank, the one that lasts
+  std::map<std::uint32_t, Open> open;  // by rank, those that last
   for (const Message& message : store.messages()) {
     if (const auto silent = duration_in(message, kSilent)) {
       if (open.try_emplace(message.rank, Open{out.size(), &message}).second)
@@ -75,7 +75,7 @@ std::vector<Silence> silences(const Store& store) {
       auto ended = open.extract(message.rank);
       if (ended.empty()) out.push_back({.rank = message.rank, .begin_ns = message.at_ns - *again});
       Silence& silence = ended.empty() ? out.back() : out[ended.mapped().at];
-      // Who says that it is over may know less of when it began: a collector above the rank's own.
+      // The message of its end may have a later begin: that of a collector above the rank's own.
       silence.begin_ns = std::min(silence.begin_ns, message.at_ns - *again);
       silence.end_ns = message.at_ns;
       silence.process_frozen = message.text.ends_with(kNoThreadRan);
@@ -97,7 +97,7 @@ std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->rank != rank) continue;
     if (duration_in(*message, kAgain) || is_gone_message(*message)) break;
-    if (const auto silent = duration_in(*message, kSilent))  // the first that says it counts
+    if (const auto silent = duration_in(*message, kSilent))  // the earliest message counts
       lasts = Silence{rank, begin_of_lasting(store, *message, *silent), kOpen, says_stopped(*message)};
   }
   return lasts;

@@ -10,7 +10,7 @@ namespace {
 
 using ev::EventKind;
 
-/// By the name that the rank gave it; without one, what it is.
+/// The name that the rank gave, or `otherwise`.
 std::string named(const Store& store, std::uint32_t rank, std::uint32_t name, const std::string& otherwise) {
   std::string text = store.name(rank, name);
   return text.empty() ? otherwise : text;
@@ -44,7 +44,7 @@ SpanHue hue_of_collective(ev::CollectiveOp op) noexcept {
   }
 }
 
-/// By its lane, else by what launched it; where that is not known, by what it does.
+/// By its lane, else by its owner; where that is unknown, by the kind of work.
 SpanHue hue_of_gpu(ev::StreamId lane, const ev::Fields<EventKind::gpu_begin>& fields) noexcept {
   if (lane == ev::StreamId::gpu_gather) return SpanHue::gather;
   if (lane == ev::StreamId::gpu_reduce) return SpanHue::reduce;
@@ -67,7 +67,7 @@ std::string awaited(const Store& store, const Span& span) {
   const Vocabulary& words = vocabulary_of(store.tables());
   switch (span.kind) {
     case EventKind::fetch_wait_begin: {
-      // Parameters that stay whole are gathered for no module.
+      // Parameters that stay gathered belong to no module.
       const std::uint32_t module = ev::as<EventKind::fetch_wait_begin>(span).module;
       if (module == ev::kNoId) return "persistent parameters";
       return std::string(words.awaited) + " of " + words.unit + module_name(store, module);

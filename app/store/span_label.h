@@ -1,5 +1,5 @@
-// What a span is called and what its colour means: the same in the window, in exports and reports, and in
-// `why`. But for steps and collectives, which exports and the report call as other tools do
+// Names and colours of spans: the same in the window, in exports and reports, and in
+// `why`. Except steps and collectives, which exports and the report name as other tools do
 // (app/export/span_walk.h).
 #pragma once
 
@@ -11,17 +11,17 @@
 namespace shardscope::store {
 
 /// "step 3", "h.3.attn", "all-gather 12", "waits for parameters of h.3.attn", in the framework's words
-/// (vocabulary.h); names of kernels and of spans of the program's own as the rank gave them. Neither
-/// shortened nor with a duration.
+/// (vocabulary.h); kernels and the program's own spans have the names that the rank gave. Not
+/// shortened, without a duration.
 [[nodiscard]] std::string label_of(const Store& store, std::uint32_t rank, const Span& span);
-/// What computation waits for: "parameters of h.3.attn", "bucket 7", "data"; empty: the span is no
+/// What computation waits for: "parameters of h.3.attn", "bucket 7", "data"; empty: not a
 /// wait.
 [[nodiscard]] std::string awaited(const Store& store, const Span& span);
 
-/// Spans of a kind, which begin with `kind`, in the plural: "modules", "waits for parameters".
+/// Plural name for spans whose begin is `kind`: "modules", "waits for parameters".
 [[nodiscard]] std::string kind_label(const Store& store, ev::EventKind kind);
 
-/// What the colour of a span says; each output has its own colours for these.
+/// Meaning of a span's colour; each output has its own colours for these.
 enum class SpanHue : std::uint8_t {
   compute,
   gather,
@@ -29,9 +29,9 @@ enum class SpanHue : std::uint8_t {
   optimizer,
   copy,
   wait,     ///< computation or the host waits
-  neutral,  ///< structure, pauses, and what no other says
+  neutral,  ///< structure, pauses, and any other
 };
-/// `code` is the kind's own: of a phase, a collective, work of the GPU.
+/// `code` of the kind: a phase, a collective, GPU work.
 [[nodiscard]] SpanHue hue_of(ev::StreamId lane, ev::EventKind kind, std::uint8_t code) noexcept;
 
 }  // namespace shardscope::store

@@ -7,7 +7,7 @@
 namespace shardscope::store {
 
 void SpanSketches::add(std::uint32_t rank, const RankState& state, const Pauses& pauses) {
-  // Neighbours are often of the same kinds: a tree is not searched for each.
+  // Few kinds alternate: one small map saves searching the large one for each span.
   std::map<SketchKey, QuantileSketch*> known;
   const auto sketch = [&](const SketchKey& key) -> QuantileSketch& {
     QuantileSketch*& found = known[key];

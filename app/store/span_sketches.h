@@ -1,5 +1,5 @@
-// Distributions of how long spans took, over a whole run in little room: what is left of a run of weeks when
-// its events are gone. Mergeable: of several runs, or of several recorders' parts, each sum is that of both.
+// Distributions of span durations over a whole run in bounded memory: kept when a run of weeks no longer has
+// its events. Mergeable across runs and across parts of a run.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace shardscope::store {
 
 class RankState;
 
-/// Which spans a sketch is of: those of a rank by lane, kind and code, or those of a module on all ranks.
+/// The spans of a sketch: those of a rank by lane, kind and code, or those of a module on all ranks.
 struct SketchKey {
   std::uint32_t rank = ev::kNoId;  ///< kNoId: all
-  ev::StreamId stream{};           ///< of a module: compute
+  ev::StreamId stream{};           ///< for a module: compute
   ev::EventKind kind{};            ///< the begin kind
   std::uint8_t code = 0;
-  std::uint32_t module = ev::kNoId;  ///< kNoId: of a rank
+  std::uint32_t module = ev::kNoId;  ///< kNoId: a rank's
   friend auto operator<=>(const SketchKey&, const SketchKey&) = default;
 };
 
 class SpanSketches {
  public:
-  /// Modules beyond this number are counted with their ranks only.
+  /// Modules beyond this number are only counted in their ranks' sketches.
   static constexpr std::uint32_t kMostModules = 1U << 14;
 
-  /// The spans that ended in the stretch that `state` holds; `pauses` of its rank are not counted.
+  /// Adds the spans that ended in `state`, without the rank's `pauses`.
   void add(std::uint32_t rank, const RankState& state, const Pauses& pauses);
   [[nodiscard]] const std::map<SketchKey, QuantileSketch>& all() const noexcept { return sketches_; }
 

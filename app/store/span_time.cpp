@@ -52,7 +52,7 @@ SpanTime time_of(const Store& store, const StepRow& step) {
   SpanTime out{.ended = step.end_ns != kOpen, .until_ns = step.end_ns, .paused_ns = step.paused_ns};
   if (!out.ended) {
     out.until_ns = std::max(store.end_ns(), step.begin_ns);
-    // Of the row only what has ended is known.
+    // The row only has pauses that have ended.
     out.goes_on = store.ranks().empty();
     for (const RankRow& rank : store.ranks()) {
       out.goes_on = out.goes_on || goes_on(store, rank.rank);

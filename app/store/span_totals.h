@@ -1,4 +1,4 @@
-// Sums over ended spans without their pauses, by lane, kind and code: what is left of them when a store keeps
+// Sums over ended spans without their pauses, by lane, kind and code: kept when a store keeps
 // totals only.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace shardscope::store {
 
 class SpanTotals {
  public:
-  /// `span` has ended and lies in `lane`; `pauses` are those of its rank, on the same clock.
+  /// Adds an ended span of `lane`; `pauses` are its rank's, on the same clock.
   void add(LaneId lane, const Span& span, const Pauses& pauses);
   void merge(std::span<const SpanTotal> rows);
   /// By lane, kind and code.

@@ -1,5 +1,5 @@
-// A temporary file without a name for what a store does not keep in memory: it goes with the process, however
-// that ends.
+// An unnamed temporary file for data that a store does not keep in memory: removed when the process ends,
+// however it ends.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@ class SpillFile {
  public:
   struct Place {
     std::uint64_t offset = 0;
-    std::uint32_t bytes = 0;  ///< 0: nothing is there
+    std::uint32_t bytes = 0;  ///< 0: empty
   };
-  /// `folder`: where it is made when it is needed; empty: $TMPDIR or /tmp.
+  /// `folder`: created in it on first use; empty: $TMPDIR or /tmp.
   explicit SpillFile(std::string folder = {});
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  /// Nothing when it cannot be written: no folder, no room on the disk.
+  /// nullopt when it cannot be written: no folder, no disk space.
   [[nodiscard]] std::optional<Place> put(std::span<const std::byte> bytes);
   /// Throws std::runtime_error when it cannot be read back.
   [[nodiscard]] std::vector<std::byte> get(const Place& place) const;
-  /// Is not asked for any more. The disk gets it back in pieces of kPiece.
+  /// Frees the place. Disk space is freed in pieces of kPiece.
   void drop(const Place& place);
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return held_; }  ///< put and not dropped
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return held_; }  ///< not dropped yet
 
   static constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;
 
  private:
   bool open();
-  /// Calls change(bytes held, of `place`) for each piece that it lies in.
+  /// Calls change(bytes held, bytes of `place`) for each piece that `place` overlaps.
   template <typename Change>
   void count(const Place& place, Change change);
 

@@ -22,15 +22,15 @@ ParamState StatusIndex::state_of(const Change& change) noexcept {
   return state;
 }
 
-/// A change that arrives late and lies before what is known does not undo it.
+/// A late change that is older than the current state does not overwrite it.
 void StatusIndex::apply(const Change& change, ParamState& state) noexcept {
   if (change.at_ns >= state.since_ns) state = state_of(change);
 }
 
 StatusIndex::StatusIndex(std::vector<ParamState> from) : base_(std::move(from)), latest_(base_) {}
 
-/// Parameters that have not changed yet are in the initial state wherever they stand, keyframes included: it
-/// may be given after tables that came late.
+/// Parameters without a change have the initial state everywhere, keyframes included: it
+/// may be set late, after tables that arrive late.
 void StatusIndex::set_initial(ParamState state) {
   state.since_ns = kNever;
   initial_ = state;
@@ -54,7 +54,7 @@ void StatusIndex::begin_next_stretch() {
   initial_ = initial;
 }
 
-/// Takes a change as it comes; nothing is in order before settle().
+/// Stores a change unsorted; settle() sorts.
 void StatusIndex::push(const Change& change) {
   if (change.param >= kMaxParams || changes_.size() >= UINT32_MAX) return;
   if (!history_) {
@@ -66,14 +66,14 @@ void StatusIndex::push(const Change& change) {
 }
 
 /// [Note: how a status index is kept]
-/// Between calls of settle(): changes_[0, settled_) ascend by time, equal times in the order they came;
-/// keyframe.next counts the changes that the keyframe holds, and keyframes ascend by it; latest_ is what
-/// changes_[0, settled_) lead to. Changes from settled_ on are as pushed. Nearly always they are later than
-/// all before, and settling costs what they are; a change that comes late costs the replay from the keyframe
+/// Between calls of settle(): changes_[0, settled_) ascend by time, equal times in order of arrival;
+/// keyframe.next is the number of changes in the keyframe, and keyframes ascend by it; latest_ is the state
+/// after changes_[0, settled_). Changes from settled_ on are unsorted. Nearly always they are later than
+/// all before, and settle() is linear in their number; a late change costs a replay from the keyframe
 /// before it.
 void StatusIndex::settle() {
   if (settled_ == changes_.size()) return;
-  // Undo the index from the first change that merging may move; equal or later ones are looked at again.
+  // Undo the index from the first change that merging may move; equal or later ones are applied again.
   std::int64_t earliest = INT64_MAX;
   for (std::size_t i = settled_; i < changes_.size(); ++i) earliest = std::min(earliest, changes_[i].at_ns);
   std::size_t keep = settled_;
@@ -86,7 +86,7 @@ void StatusIndex::settle() {
   }
 
   std::size_t replay = keep;
-  if (keep < settled_) {  // latest_ holds changes that are now behind others: from the last keyframe again
+  if (keep < settled_) {  // latest_ has changes that are now after others: restart from the last keyframe
     replay = keyframes_.empty() ? 0 : keyframes_.back().next;
     latest_ = keyframes_.empty() ? base_ : keyframes_.back().states;
   }
@@ -104,8 +104,8 @@ void StatusIndex::settle() {
   settled_ = changes_.size();
 }
 
-/// The last keyframe that holds no change after `at_ns`, then the changes between it and `at_ns`: at most one
-/// keyframe interval of them, wherever the time lies.
+/// The last keyframe without a change after `at_ns`, then the changes between it and `at_ns`: at most one
+/// keyframe interval of them, at any time.
 void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
   std::fill(out.begin(), out.end(), initial_);
   const auto end = static_cast<std::size_t>(
@@ -126,7 +126,7 @@ void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
   }
 }
 
-/// By one pass: `out` holds what was before this stretch, and may hold more than any keyframe of it.
+/// In one pass: `out` has the state before this block, and may have more parameters than its keyframes.
 void StatusIndex::replay(std::int64_t at_ns, std::span<ParamState> out) const {
   for (std::size_t i = 0; i < settled_ && changes_[i].at_ns <= at_ns; ++i) {
     if (changes_[i].param < out.size()) apply(changes_[i], out[changes_[i].param]);

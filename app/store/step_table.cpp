@@ -7,12 +7,12 @@
 namespace shardscope::store {
 
 namespace {
-/// Values of more steps than these, none of which began, are not waited with any longer.
+/// Most steps without a begin whose values are kept.
 constexpr std::size_t kEarlySteps = 16;
-/// Of one step: some values of each of thousands of ranks.
+/// Per step: some values of each of thousands of ranks.
 constexpr std::size_t kEarlyValues = 1U << 16;
 
-/// Every kind that this table takes begins with its step.
+/// Every kind in this table has the step as first field.
 std::uint32_t step_of(const ev::Event& event) noexcept {
   return ev::as<ev::EventKind::step_begin>(event).step;
 }
@@ -73,7 +73,7 @@ void StepTable::evict_oldest() {
 
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
   const std::uint32_t step = step_of(event);
-  if (step < first_kept_) return;  // comes very late
+  if (step < first_kept_) return;  // a very late event
   if (rows_.size() >= most_) evict_oldest();
   if (event.kind == ev::EventKind::step_begin) {
     RankStep& current = ranks_[rank];
@@ -81,7 +81,7 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
       end_of_rank(index_of(current.step), std::nullopt);
     current = {.step = step, .open = true};
     const std::size_t index = index_of(step);
-    // Events of the step before its begin count only until its step_begin arrives.
+    // Earlier events of the step give its begin only until a step_begin arrives.
     std::int64_t& begin_ns = rows_[index].begin_ns;
     begin_ns = sums_[index].begun++ == 0 ? at_ns : std::min(begin_ns, at_ns);
     return;
@@ -104,7 +104,7 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
   }
   const std::size_t index = place_of(step);
   if (!has_row(index, step)) return keep_for_later(event, at_ns);
-  // Where the begin was lost, the earliest event of the step is recorded as it.
+  // Where the begin was lost, the earliest event of the step is its begin.
   if (sums_[index].begun == 0) rows_[index].begin_ns = std::min(rows_[index].begin_ns, at_ns);
   set_value(index, event);
 }

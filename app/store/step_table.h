@@ -15,17 +15,17 @@ namespace shardscope::store {
 
 class StepTable {
  public:
-  /// Feeds one event of kind step_* or tokens, or of a kind that is a value of a step. A step
-  /// has a row once it began or ended: values that come before it (the next step's learning rate, set before
-  /// an evaluation) wait for it, and neither make a step nor make it longer.
+  /// Adds one event of kind step_* or tokens, or of a kind that is a value of a step. A step
+  /// has a row once it began or ended: earlier values (the next step's learning rate, set before
+  /// an evaluation) wait for the row; they neither create a step nor extend it.
   void add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns);
-  /// A pause of a rank that just ended; counted in the step that the rank is in.
+  /// A pause of a rank that just ended; counted in the rank's current step.
   void paused(std::uint32_t rank, std::int64_t ns);
   void set_world(std::uint32_t world) { world_ = world; }
   void shift(std::int64_t delta_ns);
-  /// Rows of steps that were added elsewhere, up to `through`, ascending: nothing changes them any more.
+  /// Rows of steps computed elsewhere, up to `through`, ascending: later events do not change them.
   void restore(std::vector<StepRow> rows, std::uint32_t through);
-  /// From now on, the oldest quarter is evicted where there would be more rows.
+  /// From now on, the oldest quarter is evicted when there would be more rows.
   void keep_at_most(std::size_t rows) { most_ = std::max<std::size_t>(rows, 8); }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return rows_.capacity() * sizeof(StepRow) + sums_.capacity() * sizeof(Sums);
@@ -34,9 +34,9 @@ class StepTable {
   [[nodiscard]] std::span<const StepRow> rows() const noexcept { return rows_; }
 
  private:
-  /// What a row is computed from.
+  /// Inputs of a row.
   struct Sums {
-    std::uint32_t begun = 0, ended = 0;  ///< ranks; an end that was lost counts when the rank moves on
+    std::uint32_t begun = 0, ended = 0;  ///< ranks; a lost end is counted when the rank begins its next step
     std::int64_t latest_end_ns = INT64_MIN;
     double loss_sum = 0;
     std::uint32_t losses = 0;
@@ -53,9 +53,9 @@ class StepTable {
     ev::Event event;
     std::int64_t at_ns = 0;
   };
-  [[nodiscard]] std::size_t place_of(std::uint32_t step) const;  ///< of its row, or where that would be
+  [[nodiscard]] std::size_t place_of(std::uint32_t step) const;  ///< index of its row, or where to insert it
   [[nodiscard]] bool has_row(std::size_t place, std::uint32_t step) const;
-  std::size_t index_of(std::uint32_t step);  ///< makes the row if there is none
+  std::size_t index_of(std::uint32_t step);  ///< inserts the row if there is none
   void keep_for_later(const ev::Event& event, std::int64_t at_ns);
   void evict_oldest();
   void set_value(std::size_t index, const ev::Event& event);

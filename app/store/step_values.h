@@ -1,6 +1,6 @@
-// The numbers of a step that one event carries (loss, learning rate, ...): every kind whose role in
-// event_kinds.def is step_value is a member of StepRow and a column wherever steps are written. Nothing here
-// names one of them.
+// The numbers of a step that one event has (loss, learning rate, ...): every kind whose role in
+// event_kinds.def is step_value is a member of StepRow and a column wherever steps are written. This file
+// names none of them.
 #pragma once
 
 #include <array>
@@ -46,9 +46,9 @@ inline constexpr auto kStepValues = std::to_array<StepValue>({
 #undef SHARDSCOPE_MEMBER_library
 #undef SHARDSCOPE_MEMBER_step_value
 
-/// The columns that every table of steps ends with: value(StepValue) for each, and skipped() once. `skipped`
-/// has stood behind learning_rate since there were no others, which follow it in the order in which they
-/// came.
+/// The last columns of every table of steps: value(StepValue) for each, and skipped() once. `skipped`
+/// comes right after learning_rate, and the values after it in the order in which they were added to the
+/// table of kinds.
 template <typename Value, typename Skipped>
 void for_each_step_column(Value value, Skipped skipped) {
   for (const StepValue& column : kStepValues) {

@@ -1,4 +1,4 @@
-// A store's bounds, and what it answers of the run as a whole; of lanes and states see store_views.cpp.
+// A store's bounds, and queries about the run as a whole; for lanes and states see store_views.cpp.
 #include "app/store/store.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ std::int64_t Store::largest_clock_residual(std::uint32_t rank, std::int64_t begi
 }
 
 std::uint64_t Store::revision() const noexcept {
-  // What is damaged is found by looking, and looks different from then on.
+  // Damage is found by reading, and changes views from then on.
   return state_->revision + state_->access.damage().size();
 }
 

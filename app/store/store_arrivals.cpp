@@ -1,4 +1,4 @@
-// How a stretch of events is taken in, live or from a recording: gaps before it, time zero, counts, rank
+// Adds a block or chunk, live or from a recording: gaps before it, time zero, counts, rank
 // rows.
 #include <algorithm>
 
@@ -13,7 +13,7 @@ RankData& Store::State::data(std::uint32_t rank) {
   const auto known = ranks.find(rank);
   if (known != ranks.end()) return known->second;
   (void)row(rank);
-  // 192 blocks of 16,384 events, with their spans, are about what the cache holds.
+  // 192 blocks of 16,384 events, with their spans, are about what fits the cache.
   constexpr std::size_t kBlock = std::size_t{1} << 14;
   constexpr std::size_t kFewest = 4 * kBlock, kMost = 48 * kBlock, kAll = 192 * kBlock;
   access.most_in_view = std::clamp(kAll / (ranks.size() + 1), kFewest, kMost);
@@ -57,7 +57,7 @@ void Store::State::take_damage() {
   }
 }
 
-/// Times of the run that are kept as such; events are kept on the collector's clock, which does not move.
+/// Shifts times stored as run times; events are stored on the collector's clock, which does not move.
 void Store::State::shift(std::int64_t delta_ns) {
   for (RankRow& row : rows) row.last_ns += delta_ns;
   messages.shift(delta_ns);
@@ -76,7 +76,7 @@ bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arri
   const std::int64_t begin =
       arrival.usable && arrival.events > 0 ? clock.to_run(arrival.begin_ns) : row.last_ns;
   std::int64_t since = data.has_events ? row.last_ns : begin;
-  // Of blocks that became one it is not known before which of them.
+  // A sum of several blocks does not have the position of the missing events.
   const bool within = arrival.sum && (arrival.dropped_before != 0 || arrival.lost_before != 0);
   std::int64_t until = within ? clock.to_run(arrival.end_ns) : begin;
   if (arrival.lost_before == 0 && !missing_chunks && arrival.missing_begin_ns < arrival.missing_end_ns &&
@@ -85,7 +85,7 @@ bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arri
     since = clock.to_run(arrival.missing_begin_ns + arrival.clock_offset_ns);
     until = clock.to_run(arrival.missing_end_ns + arrival.clock_offset_ns);
   }
-  // 0 events: an unknown number, because whole messages are missing as well.
+  // 0 events: an unknown number, because whole messages are missing too.
   const bool count_known = arrival.lost_before == 0 && !missing_chunks;
   gaps.add({.rank = arrival.rank,
             .begin_ns = std::min(since, until),
@@ -110,7 +110,7 @@ void Store::State::take_notable(std::uint32_t rank, RankRun& run) {
 void Store::State::arrive(const Arrival& arrival, const TakeEvents& take) {
   RankData& data = this->data(arrival.rank);
   if (arrival.usable && arrival.events > 0 && clock.is_before_origin(arrival.begin_ns)) {
-    take_damage();  // by the old origin: its gaps are shifted with the others
+    take_damage();  // converted by the old origin: its gaps are shifted with the others
     shift(clock.begin_at(arrival.begin_ns));
   }
   RankRow& row = this->row(arrival.rank);

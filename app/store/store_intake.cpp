@@ -1,4 +1,4 @@
-// What a store takes in while its run goes on: tables, chunks of events, ranks' rows, messages and names.
+// Input of a live run to a store: tables, chunks of events, rows of ranks, messages and names.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
 }  // namespace
 
 void Store::State::apply_stage(std::int32_t stage) {
-  // Every rank's tables have it, and a rank that comes later begins with it.
+  // The same in every rank's tables; a rank added later starts with it.
   if (std::exchange(applied_stage, stage) == stage) return;
   access.model_state = model_state_categories(stage);
   access.initial = initial_state(stage);
@@ -37,7 +37,7 @@ void Store::set_tables(std::uint32_t rank, const ev::RunTables& tables) {
 }
 
 void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
-  if (chunk.sequence < data(chunk.rank).next_sequence) return;  // seen before, e.g. in a snapshot
+  if (chunk.sequence < data(chunk.rank).next_sequence) return;  // a repetition, e.g. in a snapshot
   const auto [begin, end] = chunk.times();
   const bool usable = plausible(begin) && plausible(end) && plausible(chunk.clock_offset_ns);
   access.set_ranks(ranks.size());
@@ -69,7 +69,7 @@ void Store::set_rank(const RankRow& row) {
   RankRow& own = s.row(row.rank);
   const RankRow old = own;
   own = row;
-  // Counts and times of what was ingested are this store's own.
+  // Counts and times of ingested events are this store's own.
   own.events = std::max(old.events, row.events);
   own.dropped = std::max(old.dropped, row.dropped);
   own.lost_messages = std::max(old.lost_messages, row.lost_messages);

@@ -1,6 +1,6 @@
-// What the answers of a store consist of: spans, densities, steps, states, samples of memory, ranks,
-// messages, gaps. Times are nanoseconds on the run's common clock, as store.h has them, where nothing else is
-// said.
+// Result types of a store's queries: spans, densities, steps, states, memory samples, ranks,
+// messages, gaps. Times are nanoseconds on the run's common clock, as in store.h, unless stated
+// otherwise.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct Span {
   std::uint8_t depth = 0;
   std::uint32_t a = ev::kNoId, b = ev::kNoId, c = ev::kNoId;
   std::int64_t v0 = 0, v1 = 0;
-  std::int64_t mark_ns = 0;  ///< collectives: when every rank had arrived (0: not known)
+  std::int64_t mark_ns = 0;  ///< collectives: when every rank had entered (0: unknown)
 };
 
 struct LaneId {
@@ -38,27 +38,27 @@ struct LaneId {
   friend auto operator<=>(const LaneId&, const LaneId&) = default;
 };
 
-/// Density of a lane in one pixel column or bucket: never a featureless block.
+/// Density of a lane in one pixel column or bucket.
 struct Density {
   float busy = 0;            ///< 0..1
-  std::uint32_t count = 0;   ///< spans; 0 only where the lane is free
-  ev::EventKind dominant{};  ///< of the busy time; exact where one kind has more than half
+  std::uint32_t count = 0;   ///< spans; 0 only where the lane is idle
+  ev::EventKind dominant{};  ///< largest share of the busy time; exact where one kind has more than half
   std::uint8_t dominant_code = 0;
 };
 
 struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
   std::uint32_t step = 0;
   std::int64_t begin_ns = 0, end_ns = kOpen;  ///< earliest begin and latest end over ranks
-  std::int64_t paused_ns = 0;                 ///< not in any metric
+  std::int64_t paused_ns = 0;                 ///< excluded from every metric
   std::int64_t tokens = 0;                    ///< all ranks
   bool skipped = false;
 };
 
-/// Sums of one rank over the steps [first_step, last_step] of which all is known.
+/// Sums of one rank over its completely recorded steps in [first_step, last_step].
 struct OwnTimeRow {
   std::uint32_t rank = 0;
-  std::uint32_t first_step = 0, last_step = 0;  ///< alike on every rank; last_step is included
-  std::uint32_t steps = 0;                      ///< that were measured, at least 1
+  std::uint32_t first_step = 0, last_step = 0;  ///< the same on every rank; last_step is included
+  std::uint32_t steps = 0;                      ///< number measured, at least 1
   std::int64_t own_ns = 0, waited_ns = 0;       ///< summed over `steps`; metrics.md 2.15
 };
 
@@ -66,7 +66,7 @@ struct ParamState {
   std::uint8_t status = 0;  ///< plan::ParamStatus
   ev::StatusCause cause{};
   std::int64_t since_ns = 0;
-  std::uint32_t module = ev::kNoId;  ///< for which module
+  std::uint32_t module = ev::kNoId;  ///< the module for which it changed
   std::uint32_t gather = ev::kNoId;
 };
 
@@ -80,26 +80,26 @@ struct MemorySample {
   }
 };
 
-/// A bucket of gradients that is being filled.
+/// A gradient bucket that is being filled.
 struct BucketState {
   std::uint32_t bucket = ev::kNoId, buffer = ev::kNoId;
   std::int64_t since_ns = 0;
   std::int64_t elems = 0;
-  std::vector<std::uint32_t> params;  ///< in order of joining
+  std::vector<std::uint32_t> params;  ///< in the order in which they were added
 };
 
 struct RankRow {
   std::uint32_t rank = 0;
   bool connected = false, finished = false;
-  bool outlived_recording = false;  ///< in a file: it was connected when recording ended
+  bool outlived_recording = false;  ///< in a file: it was still connected when recording ended
   std::int32_t exit_code = 0;
   std::string host, exit_message;
   std::int32_t pid = 0;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
   std::int64_t clock_offset_ns = 0;            ///< of the newest chunk
   std::int64_t clock_residual_ns = 0;          ///< of the newest chunk: bounds the error of that offset
-  std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of any chunk: it holds for the whole run
-  std::optional<ClockDrift> clock_drift;       ///< of what a store has received; its not that of set_rank()
+  std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of all chunks: holds for the whole run
+  std::optional<ClockDrift> clock_drift;       ///< from a store's own input; set_rank() does not set it
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known
 };
@@ -109,22 +109,22 @@ struct Message {
   std::uint32_t rank = 0;
   ev::Severity severity{};
   std::string text;
-  std::uint64_t stands_for = 0;  ///< texts that are not kept, for which this one is here
+  std::uint64_t stands_for = 0;  ///< number of removed texts that this one replaces
 };
 
-/// A stretch in which events of a rank are missing.
+/// An interval in which events of a rank are missing.
 struct Gap {
   std::uint32_t rank = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::uint64_t events = 0;  ///< dropped; 0 if a message was lost as well (count unknown)
-  std::uint64_t shed = 0;  ///< of the dropped ones, those that a collector shed; the others: the rank itself
-  std::uint64_t messages = 0;          ///< lost on the way
-  std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
-  bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
-  bool evicted = false;                ///< they were here: Store::bound()
+  std::uint64_t events = 0;  ///< dropped; 0 if a message was lost as well (number unknown)
+  std::uint64_t shed = 0;  ///< of the dropped ones, those shed by a collector; the others: by the rank itself
+  std::uint64_t messages = 0;          ///< lost in transit
+  std::uint64_t messages_between = 0;  ///< of these, lost between two collectors; the others: from the rank
+  bool damaged = false;                ///< not lost: recorded, but unreadable
+  bool evicted = false;                ///< were in this store: Store::bound()
   bool cut_off = false;                ///< the recording ends before the run did; 0 events: number unknown
   bool not_kept = false;               ///< deleted within the limits of store::Retention
-  std::uint32_t stretches = 1;         ///< that became one, because there were too many to keep
+  std::uint32_t stretches = 1;         ///< number of gaps merged into this one, because there were too many
 };
 
 /// Ended spans of one kind and code in a lane.

@@ -1,9 +1,9 @@
-// The inside of a Store, shared by the files that implement it and by no other:
-//   store_intake.cpp      taking in: what comes while the run goes on
-//   recorded_run.cpp      taking in: what a recording has (RecordedRun)
-//   store_arrivals.cpp    what both do with a stretch of events
-//   store.cpp             bounds; answers of the run as a whole
-//   store_views.cpp       answers of lanes, instants and states
+// The implementation of a Store, shared by these files and no others:
+// store_intake.cpp      input from a live run
+// recorded_run.cpp      input from a recording (RecordedRun)
+// store_arrivals.cpp    the part common to both: adding a block or chunk
+// store.cpp             bounds; queries about the run as a whole
+// store_views.cpp       queries about lanes, instants and states
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@
 
 namespace shardscope::store {
 
-/// What is kept of a rank.
+/// Data of one rank.
 struct RankData {
   RankData(std::uint32_t rank, BlockAccess& access, Keep keep) : run(rank, access, keep) {}
   RankRun run;
@@ -32,26 +32,26 @@ struct RankData {
   ClockDriftEstimate drift;
   ClockResiduals residuals;
   bool has_events = false;
-  std::uint64_t not_kept_until = 0;  ///< sequence: the chunks up to here, from some on, were not kept
+  std::uint64_t not_kept_until = 0;  ///< sequence: end of the last sum, whose chunks were not kept
 };
 
-/// A stretch of events that comes in, whichever way.
+/// A chunk or block of events that is added, live or from a recording.
 struct Arrival {
   std::uint32_t rank = 0;
   std::uint64_t sequence = 0;
   std::uint32_t parts = 1;
   std::uint64_t events = 0, dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
-  std::int64_t missing_begin_ns = 0, missing_end_ns = 0;  ///< as Chunk has them
+  std::int64_t missing_begin_ns = 0, missing_end_ns = 0;  ///< as in Chunk
   std::int64_t begin_ns = 0, end_ns = 0;                  ///< collector clock
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   bool usable = true;
-  bool sum = false;  ///< of several blocks
+  bool sum = false;  ///< a sum of several blocks
 };
-/// Hands the events of an arrival over. `gap`: events are missing before them.
+/// Adds the events of an arrival. `gap`: events are missing before them.
 using TakeEvents = std::function<void(RankRun& run, bool gap)>;
 
 struct Store::State {
-  /// Most memory of texts; less where only totals are kept, as for a recorder that goes on for days.
+  /// Most memory for messages; less where only totals are kept, as in a recorder that runs for days.
   static constexpr std::size_t kTextBytes = std::size_t{32} << 20, kTextBytesOfTotals = std::size_t{4} << 20;
 
   explicit State(Keep k) : keep(k), messages(k == Keep::totals ? kTextBytesOfTotals : kTextBytes) {}
@@ -66,16 +66,16 @@ struct Store::State {
   StepTable steps;
   MessageList messages;
   GapList gaps;
-  std::size_t damage_taken = 0;  ///< of access.damage(), into gaps
+  std::size_t damage_taken = 0;  ///< entries of access.damage() that are in gaps
   std::unordered_map<std::uint64_t, std::string> names;
   RunClock clock;
   std::int64_t end_ns = 0;
   NotKept not_kept;
   std::vector<Moment> moments;
   std::vector<OwnTimeRow> own_times;
-  Evicted evicted;  ///< until_ns: collector clock; without steps, which their table knows
+  Evicted evicted;  ///< until_ns: collector clock; without steps, which the step table counts
   std::uint64_t events = 0, dropped = 0;
-  std::vector<DensityBucket> buckets;  ///< of density(), kept for its room
+  std::vector<DensityBucket> buckets;  ///< for density(), a member to reuse its memory
   RowPictures pictures;
 
   std::optional<std::int32_t> applied_stage;
@@ -85,9 +85,9 @@ struct Store::State {
   [[nodiscard]] const RankRun* run(std::uint32_t rank) const;
   void shift(std::int64_t delta_ns);
   void take_damage();
-  /// Whether events are missing before what arrives.
+  /// Returns whether events are missing before `arrival`, and adds a gap if so.
   bool note_gap(const RankData& data, const RankRow& row, const Arrival& arrival);
-  /// Origin, gap and counts.
+  /// Updates origin, gaps and counts, and calls `take`.
   void arrive(const Arrival& arrival, const TakeEvents& take);
   /// The same for a sum of `count` events that were not kept.
   void arrive_sum(Arrival arrival, std::uint64_t count, const TakeEvents& take);

@@ -1,5 +1,5 @@
-// Questions about lanes, instants and states, answered by the ranks' runs; here times change from the run's
-// to the collector's clock and back.
+// Queries about lanes, instants and states, answered by the ranks' runs; times are converted here from the
+// run's to the collector's clock and back.
 #include <algorithm>
 
 #include "app/store/merge_in_time.h"
@@ -117,7 +117,7 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
   buckets.assign(columns.size(), {});
   const DensityColumns sums{state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), buckets};
   run->density(lane.stream, depth, state_->clock.origin_ns() + known_until(*this, lane.rank), sums);
-  // Columns are whole nanoseconds wide: one more or less is nothing, except in very narrow ones.
+  // Columns are whole nanoseconds wide: a difference of one is negligible, except in very narrow ones.
   const bool narrow = sums.width_ns() < 1000;
   const auto per_ns = static_cast<float>(1 / sums.width_ns());
   for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -130,11 +130,11 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
     columns[c].dominant = sum.kind();
     columns[c].dominant_code = sum.code();
   }
-  // Narrower than a nanosecond most columns hold none: they show the nanosecond that they are a part of.
+  // Below one nanosecond most columns are empty: they show the nanosecond that they are a part of.
   for (std::size_t c = columns.size() - 1; sums.width_ns() < 1 && c-- > 0;) {
     if (sums.at(c + 1) == sums.at(c)) columns[c] = columns[c + 1];
   }
-  // As of before: what turned out to be damaged while it was read is left out the next time.
+  // The view of before the read: blocks found damaged meanwhile are left out the next time.
   known.view = view;
   known.whole = state_->access.denied() == denied;
   std::copy(columns.begin(), columns.end(), known.columns.begin());
@@ -277,7 +277,7 @@ std::vector<Store::GateRow> Store::gates(std::uint32_t rank, std::int64_t begin_
   if (run == nullptr) return out;
   run->visit_gates(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns),
                    [&](const GateRow& gate) { out.push_back(state_->clock.to_run(gate)); });
-  // Blocks overlap by what the rings of a rank's threads are apart.
+  // Blocks overlap in time because the rings of a rank's threads do.
   merge_in_time(out, 0, [](const GateRow& gate) { return gate.at_ns; });
   return out;
 }

@@ -13,7 +13,7 @@ namespace {
 
 /// From the row of a chunk whose bytes cannot be decoded.
 RecordedRun::Damaged damaged_chunk(const Statement& row) {
-  // Columns may hold any number; a sum of signed ones that overflows would be undefined.
+  // Columns may have any value; signed overflow would be undefined.
   const auto plus = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   };
@@ -27,7 +27,7 @@ RecordedRun::Damaged damaged_chunk(const Statement& row) {
 
 }  // namespace
 
-// read() takes columns by number: 0 id to 8 parts, then those of the identity.
+// read() uses column numbers: 0 id to 8 parts, then those of the identity.
 const std::string StoredChunks::kColumns =
     "SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, parts" +
     std::string(kIdentityColumns) + " FROM chunks";
@@ -39,17 +39,17 @@ void StoredChunks::read(Store& store, const Statement& row) {
                             ")";
   try {
     constexpr int kFirstOfIdentity = 9;
-    // Before decoding: bytes of another chunk may be whole, and would be taken for this one's.
+    // Before decoding: the bytes may be those of another, undamaged chunk.
     must_be(row_identity(row, kFirstOfIdentity), identity_of(bytes.data(), bytes.size()));
     const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
-    // Before ingest(): a chunk out of order is refused while nothing of it is in the store.
+    // Before ingest(): a chunk out of order is rejected before any of it is in the store.
     read_.follow(chunk.rank, chunk.sequence, chunk.parts);
     RecordedRun(store).ingest(chunk, row.integer(0));
     read_.count(chunk.rank, chunk.parts, chunk.events.size());
   } catch (const std::runtime_error& error) {
     std::string why = error.what();
     if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
-    // Only where the place of the chunk is known does that make a gap.
+    // This adds a gap only where the place of the chunk is known.
     const std::size_t gaps = store.gaps().size();
     RecordedRun(store).note_damaged(damaged_chunk(row));
     if (store.gaps().size() > gaps) {
@@ -71,13 +71,13 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
                   ": the file is damaged there");
     damaged_from = 0;
   };
-  // More rows than bytes cannot be; a sane bound for the search behind damage.
+  // A file has fewer rows than bytes; a sane bound for the search after damage.
   const auto most = static_cast<std::int64_t>(file_bytes_ / 100) + 16;
-  // `next` grows at every turn, so that a damaged file is read to an end.
+  // `next` grows with every iteration, so that a damaged file is read to an end.
   while (next <= most) {
     try {
-      // Behind damage one id at a time: a scan would run into the damaged page again. As soon as a row is
-      // there, a scan goes on behind it.
+      // After damage one id at a time: a scan would read the damaged page again. From the next
+      // readable row on, a scan continues.
       Statement rows = database_.prepare(
           kColumns + (damaged_in_a_row > 0 ? " WHERE id = ?1" : " WHERE id >= ?1 ORDER BY id"));
       rows.bind(1, next);
@@ -85,24 +85,24 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
       while (rows.step()) {
         any = true;
         const std::int64_t id = rows.integer(0);
-        if (id < next) {  // what is behind the end of a truncated file reads as zeros: this is no row
+        if (id < next) {  // past the end of a truncated file all is zero: no row
           if (damaged_from == 0) damaged_from = next;
           ++damaged_in_a_row;
           ++next;
           break;
         }
-        // Overflow pages are read here, and may be the damaged ones.
-        // Reported as one stretch, from the first id that could not be read to the last.
+        // Reading the row includes its overflow pages, which may be damaged.
+        // The ids that could not be read are reported as one range, up to here.
         end_of_damage(id - 1);
         damaged_in_a_row = 0;
         before(id);
         read(store, rows);
         next = std::min(id, most) + 1;  // a damaged id may be any number
       }
-      // A scan without an error found nothing more: the end.
+      // A scan without an error found no more rows: the end.
       if (!any && damaged_in_a_row == 0) return;
       if (!any) {
-        // No row of this id, and none can follow: what is damaged reaches to the end of the table.
+        // No row with this id, and none can follow: the damage extends to the end of the table.
         if (next > last_id_known()) {
           end_of_damage(next - 1);
           return;
@@ -122,7 +122,7 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
   end_of_damage(next - 1);
 }
 
-// Asked once, and only behind damage: max(id) goes through the table's right edge, which may be the damaged
+// Queried once, and only after damage: max(id) reads the table's right edge, which may be the damaged
 // part.
 std::int64_t StoredChunks::last_id_known() {
   if (last_id_ >= 0) return last_id_;
@@ -130,12 +130,12 @@ std::int64_t StoredChunks::last_id_known() {
     last_id_ = database_.integer("SELECT max(id) FROM chunks");
   } catch (const DatabaseError&) {
     try {
-      // What the recorder counted: `meta` is another table, and may be whole.
+      // The recorder's count: `meta` is another table, and may be undamaged.
       last_id_ = database_.integer("SELECT value FROM meta WHERE key = 'chunks'");
     } catch (const DatabaseError&) {
       last_id_ = 0;
     }
-    // Without either, the number that the file could hold.
+    // Without either, the number of rows that could fit the file.
     if (last_id_ == 0) last_id_ = static_cast<std::int64_t>(file_bytes_ / 100) + 16;
   }
   return last_id_;

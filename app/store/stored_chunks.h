@@ -1,4 +1,4 @@
-// The chunks of a recording, read from their rows: past damage, and with a gap for each that is damaged.
+// Reads the chunks of a recording from their rows: continues after damage, with a gap for each damaged chunk.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace shardscope::store {
 
 class StoredChunks {
  public:
-  /// As read() takes them.
+  /// The columns that read() expects.
   static const std::string kColumns;
 
-  /// All of these outlive it. `file_bytes`: more rows than these could hold are not looked for.
+  /// The arguments must outlive it. `file_bytes`: bounds the number of rows that are tried.
   StoredChunks(Database& database, std::uint64_t file_bytes, EventsRead& read, Problems& problems)
       : database_(database), file_bytes_(file_bytes), read_(read), problems_(problems) {}
 
-  /// One chunk, whose row has kColumns. What is wrong with it becomes a problem and, where its place is
+  /// Reads one chunk, whose row has kColumns. A damaged one becomes a problem and, where its place is
   /// known, a gap.
   void read(Store& store, const Statement& row);
-  /// In order of id, which is the order of arrival; `before(id)` is called before each. A row that SQLite
-  /// cannot read is stepped over: the rows after it are tried one by one until one can be read again.
+  /// Reads chunks by id, which is the order of arrival; `before(id)` is called before each. Rows that SQLite
+  /// cannot read are skipped: the rows after them are tried one by one until one can be read again.
   void read_all(Store& store, const std::function<void(std::int64_t id)>& before);
 
  private:

@@ -1,10 +1,10 @@
-// A block's sums: instants by kind, spans that went on from before it, totals of spans, notable events.
+// A block's sums: instants by kind, spans carried on from before it, totals of spans, notable events.
 #include "app/store/block_sections.h"
 
 namespace shardscope::store {
 namespace {
 
-/// stream is used as an index when the block is read: checked here.
+/// stream is an index later: checked here.
 void read_carried(BlockReader& in, Block::Carried& carried) {
   carried.stream = in.small<std::uint8_t>();
   carried.depth = in.small<std::uint8_t>();
@@ -13,8 +13,8 @@ void read_carried(BlockReader& in, Block::Carried& carried) {
   if (carried.stream >= ev::kStreamCount) in.fail("names a lane that is not there");
 }
 
-/// What a head leaves out is decided by type: one function reads both, so they cannot differ in what they
-/// refuse.
+/// The type decides what a head leaves out: one function reads both, so both reject the same
+/// input.
 std::vector<Block::Carried>* carried_of(Block& block) { return &block.carried; }
 std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
 
@@ -22,7 +22,7 @@ std::vector<Block::Carried>* carried_of(BlockHead&) { return nullptr; }
 template <typename Sums>
 void read_sums_of(BlockReader& in, Sums& block) {
   in.now_reading("sums");
-  // At most the bytes that are left: an element takes at least one.
+  // At most the remaining bytes: an element takes at least one.
   block.counts.resize(in.count());
   for (InstantCount& count : block.counts) {
     count.kind = in.small<ev::EventKind>();
@@ -34,12 +34,12 @@ void read_sums_of(BlockReader& in, Sums& block) {
   for (std::size_t i = 0; i < carried; ++i) {
     Block::Carried one;
     read_carried(in, one);
-    // Read in either case: only so is the next list found, and a lane that is not there refused.
+    // Read in either case, to find the next list and to reject an unknown lane.
     if (auto* const all = carried_of(block)) all->push_back(one);
   }
   block.totals.resize(in.count());
   for (SpanTotal& total : block.totals) {
-    // The rank is the block's and is not stored with each.
+    // The rank is the block's and not stored with each.
     total.lane = {block.rank, in.small<ev::StreamId>()};
     total.kind = in.small<ev::EventKind>();
     total.code = in.small<std::uint8_t>();
@@ -71,7 +71,7 @@ void write_sums(BlockWriter& out, const Block& block) {
     out.varint(count.count);
   }
   out.varint(block.gates);
-  // Spans that were open at the block's begin, with the end as far as this block knows it.
+  // Spans that were open at the block's begin, with their end as known in this block.
   out.varint(block.carried.size());
   for (const Block::Carried& carried : block.carried) {
     out.varint(carried.stream);

@@ -13,15 +13,15 @@ namespace shardscope::store {
 namespace {
 
 /// [Note: what a checksum covers]
-/// Each one is of the rows that its query gives, in the query's order: a row that is missing, added, changed
-/// or under another key changes it. The order is the table's own key, for SQLite may give rows in any order.
-/// Columns are named where some are left out: blobs begin with their own checksum, which is read with the
-/// blob, so here its first four bytes stand for it and the file is not read twice.
-/// Pages and indices that no row shows are SQLite's own check (check_pages).
+/// Each covers the rows of its query, in the query's order: a row that is missing, added, changed
+/// or under another key changes it. The order is the table's own key, because SQLite may return any order.
+/// Columns are named where some are left out: blobs begin with their own checksum, which is checked with the
+/// blob, so here their first four bytes represent them and the file is not read twice.
+/// Pages and indices that no row uses are covered by SQLite's own check (check_pages).
 struct Checked {
-  const char* table;  ///< key in `meta` after "crc:"; "blobs_" before the name of a table: of its blobs
+  const char* table;  ///< key in `meta` after "crc:"; "blobs_" before a table's name: its blobs
   const char* query;
-  const char* what;  ///< it means where the checksum does not match
+  const char* what;  ///< consequence of a checksum that does not match
 };
 
 constexpr const char* kValues =
@@ -30,7 +30,7 @@ constexpr const char* kKeys = "rows of it are missing, added or under a wrong ke
 constexpr const char* kPlaces = "what lies in a row of it is not what was written there";
 constexpr const char* kShape = "what SQL calls tables and columns is not what was written";
 
-/// In an order that the table itself has: by row or by its primary key.
+/// Ordered by row id or primary key.
 constexpr std::array kChecked = {
     Checked{"meta",
             "SELECT key, value FROM meta WHERE key IN ('chunks', 'complete', 'events', 'origin_ns') ORDER BY "
@@ -45,8 +45,8 @@ constexpr std::array kChecked = {
     Checked{"memory_peaks", "SELECT * FROM memory_peaks ORDER BY rank, pool, category", kValues},
     Checked{"span_summary", "SELECT * FROM span_summary ORDER BY rank, stream, kind, code", kValues},
     Checked{"gaps", "SELECT * FROM gaps ORDER BY rowid", kValues},
-    // Rows of these have checksums of their own, which say nothing of their keys nor of rows that are not
-    // there.
+    // Rows of these have checksums of their own, which do not cover their keys nor missing
+    // rows.
     Checked{"chunks",
             "SELECT id, rank, sequence, begin_ns, end_ns, clock_offset_ns, clock_residual_ns, events, "
             "dropped_before, lost_before, parts FROM chunks ORDER BY id",
@@ -63,8 +63,8 @@ constexpr std::array kChecked = {
             kShape},
     Checked{"header", "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version",
             "the file says another format version than it was written in"},
-    // Which blob lies in which row. A blob begins with a checksum of itself, which stands for it here: blobs
-    // that were exchanged are each right, and not in their place.
+    // Which blob is in which row. A blob begins with its own checksum, which represents it here: blobs
+    // that were exchanged are valid, but in the wrong place.
     Checked{"blobs_blocks", "SELECT id, substr(bytes, 1, 4) FROM blocks ORDER BY id", kPlaces},
     Checked{"blobs_levels", "SELECT id, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM levels ORDER BY id",
             kPlaces},
@@ -76,7 +76,7 @@ constexpr std::array kChecked = {
     Checked{"lane_names", "SELECT * FROM lane_names ORDER BY rank, lane", kValues},
 };
 
-/// Beside them, of recordings that keep a part of their run.
+/// In addition, for recordings that keep a part of their run.
 constexpr std::array kCheckedOfPart = {
     Checked{"sums",
             "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, substr(bytes, 1, 4) FROM sums ORDER "
@@ -87,14 +87,14 @@ constexpr std::array kCheckedOfPart = {
     Checked{"sketches", "SELECT * FROM sketches ORDER BY rank, stream, kind, code, module", kValues},
 };
 
-/// Beside them, of runs that gave their parameter groups.
+/// In addition, for runs with parameter groups.
 constexpr Checked kCheckedParamGroups{"param_groups", "SELECT * FROM param_groups ORDER BY id", kValues};
 
-/// Beside those of a part of a run; recordings of before ranks' own times were measured lack it.
+/// In addition to those of a part of a run; recordings older than own times do not have it.
 constexpr Checked kCheckedOwnTimes{"own_times", "SELECT * FROM own_times ORDER BY rank, first_step", kValues};
 
-/// Tables that a recording has only where its run had something for them are checked only there: that one is
-/// missing shows in the checksum of sqlite_schema.
+/// Optional tables are checked only where they exist: a missing one
+/// changes the checksum of sqlite_schema.
 bool has_table(Database& database, const std::string& table) {
   return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = '" + table + "'") != 0;
 }
@@ -109,7 +109,7 @@ void append_value(const Statement& row, int column, std::string& text) {
       text += 'i' + std::to_string(row.integer(column));
       break;
     case Statement::Type::real: {
-      // The bits: a decimal text with too few digits would be the same for two doubles.
+      // The bits: a decimal text with too few digits could be the same for two doubles.
       char digits[17];
       std::snprintf(digits, sizeof digits, "%016llx",
                     static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(row.real(column))));
@@ -130,7 +130,7 @@ void append_value(const Statement& row, int column, std::string& text) {
   text += '\x1f';
 }
 
-/// Checksums as the file has them, by name; rows_crc() gives 32 bits, SQL integers have 64.
+/// Checksums in the file, by name; rows_crc() returns 32 bits, SQL integers have 64.
 using Sums = std::map<std::string, std::int64_t>;
 
 void check_sum(Database& database, const Checked& checked, const Sums& sums,
@@ -140,7 +140,7 @@ void check_sum(Database& database, const Checked& checked, const Sums& sums,
   if (table.starts_with(kBlobsOf)) table.remove_prefix(kBlobsOf.size());
   const std::string which = "table " + std::string(table) + ": ";
   const auto sum = sums.find(checked.table);
-  // One damaged table must not hide what is wrong with the others.
+  // One damaged table must not hide damage of the others.
   try {
     if (sum == sums.end()) {
       problems.push_back(which + "its checksum is missing");

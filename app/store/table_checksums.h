@@ -1,4 +1,4 @@
-// Checksums of what only SQL users read, and of which rows there are: nothing else would notice a damaged
+// Checksums of tables that only SQL users read, and of the set of rows: nothing else would detect a damaged
 // number there.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace shardscope::store {
 
-/// CRC-32C of the rows a query gives, in its order. Each value is a letter and its text: `n` (null), `i` and
+/// CRC-32C of a query's rows, in its order. Each value is a letter and its text: `n` (null), `i` and
 /// the decimal number, `r` and the bits of the double as 16 hexadecimal digits, `t` and the text, `b` and the
-/// bytes; each value is followed by 0x1F and each row by 0x1E. So a copy by SQL or VACUUM keeps it right.
+/// bytes; each value is followed by 0x1F and each row by 0x1E. So copies by SQL or VACUUM keep it valid.
 [[nodiscard]] std::uint32_t rows_crc(Database& database, const std::string& query);
 
-/// Writes `crc:TABLE` into table meta for each of them; within the transaction that finishes the recording.
+/// Writes `crc:TABLE` into table meta for each table; call in the transaction that finishes the recording.
 void write_table_checksums(Database& database);
 
-/// What is wrong in a finished recording, in words: tables that are not what their checksum says, and what
-/// SQLite's own check finds of pages and indices. Reads the whole file. Of a recording that was written
-/// without these checksums only the latter.
+/// Describes damage of a finished recording: tables that do not match their checksum, and
+/// findings of SQLite's own check of pages and indices. Reads the whole file. Recordings written
+/// without these checksums only get the latter.
 [[nodiscard]] std::vector<std::string> check_tables(Database& database);
 
 }  // namespace shardscope::store

@@ -11,10 +11,10 @@ namespace shardscope::store {
 namespace {
 
 // [Note: whose rows these are]
-// Ranks send their tables one by one, and again whenever they grow. What every rank has alike (table `run`,
-// modules, parameters, slices) is written from the first rank that has it, so that a run of 1,024 ranks does
-// not write 1,024 times the same; what differs (groups, names of lanes) has a column for the rank.
-// Each table may come again: INSERT OR REPLACE by its key, or all rows anew where it has no key.
+// Ranks send their tables one by one, and again whenever they grow. Tables common to all ranks (`run`,
+// modules, parameters, slices) are written from the first rank that has them, so that a run of 1,024 ranks
+// does not write them 1,024 times; tables that differ (groups, lane names) have a column for the rank.
+// A table may be sent again: INSERT OR REPLACE by its key, or all rows rewritten where it has no key.
 
 /// "steps,modules,loss"
 std::string names_of(std::uint64_t capabilities) {
@@ -27,7 +27,7 @@ std::string names_of(std::uint64_t capabilities) {
   return out;
 }
 
-/// What the run is, and what it can have recorded.
+/// Properties of the run, and what its program can record.
 void write_meta(Database& db, const ev::RunTables& t) {
   Statement put = db.prepare("INSERT OR REPLACE INTO meta VALUES(?1, ?2)");
   if (!t.framework.empty()) put.bind(1, std::string("framework")).bind(2, t.framework).run();
@@ -36,12 +36,12 @@ void write_meta(Database& db, const ev::RunTables& t) {
   nlohmann::json lacks = nlohmann::json::array();
   for (const ev::NotRecorded& lack : t.not_recorded)
     lacks.push_back({{"what", names_of(lack.what)}, {"why", lack.why}});
-  // Reasons are text of a user's script: what is not UTF-8 in it must not end the recording.
+  // Reasons are text of a user's script: invalid UTF-8 in it must not end the recording.
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
   put.bind(1, std::string("not_recorded")).bind(2, lacks.dump(-1, ' ', false, kReplace)).run();
 }
 
-/// What is a rank's own.
+/// A rank's own tables.
 void write_own(Database& db, std::uint32_t rank, const ev::RunTables& t) {
   if (!t.groups.empty()) {
     Statement group = db.prepare("INSERT OR REPLACE INTO process_groups VALUES(?1,?2,?3,?4,?5)");
@@ -56,7 +56,7 @@ void write_own(Database& db, std::uint32_t rank, const ev::RunTables& t) {
     lane.bind(1, std::int64_t{rank}).bind(2, std::string(name_of(l.lane))).bind(3, l.name).run();
 }
 
-/// One row. Bytes are per element, `elems` those of the whole model (all ranks together).
+/// One row. Bytes are per element, `elems` is of the whole model (all ranks together).
 void write_run(Database& db, const ev::RunTables& t) {
   db.execute("DELETE FROM run");
   db.prepare("INSERT INTO run VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)")
@@ -102,7 +102,7 @@ void write_lists(Database& db, const ev::RunTables& t) {
   }
   Statement param = db.prepare("INSERT OR REPLACE INTO params VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
   for (const ev::ParamInfo& p : t.params) {
-    std::string shape = "[";  // JSON, so that json_each() takes it apart
+    std::string shape = "[";  // JSON, for json_each()
     for (std::size_t d = 0; d < p.shape.size(); ++d) {
       if (d > 0) shape += ',';
       shape += std::to_string(p.shape[d]);
@@ -119,7 +119,7 @@ void write_lists(Database& db, const ev::RunTables& t) {
     slice.bind(4, c.shard_offset).bind(5, c.elems).bind(6, c.padding_elems);
     slice.bind(7, c.block_elems).bind(8, c.stride_elems).run();
   }
-  // The table is made here: recordings of runs without groups do not have it.
+  // Created here: recordings of runs without groups do not have the table.
   if (t.param_groups.empty()) return;
   db.execute(kParamGroupsSchema);
   Statement group = db.prepare("INSERT OR REPLACE INTO param_groups VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
@@ -147,7 +147,7 @@ void TableRows::write(Database& database, std::uint32_t rank, const ev::RunTable
     }
     run_of_ = rank;
   }
-  // One rank may have them for all.
+  // One rank may have sent them for all.
   if (!tables.modules.empty() && (!lists_of_ || *lists_of_ == rank)) {
     write_lists(database, tables);
     lists_of_ = rank;

@@ -1,4 +1,4 @@
-// The static tables of a run as rows that anyone can query with SQL (docs/recording.md). Readers of ours take
+// The static tables of a run as rows that can be queried by SQL (docs/recording.md). Our own readers use
 // table `tables` instead.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace shardscope::store {
 
 class TableRows {
  public:
-  /// Writes the rows that are missing. What is the same on every rank comes from the first rank that has it,
+  /// Writes the rows that are missing. Data common to all ranks is written from the first rank that has it,
   /// and is replaced when that rank's tables grow. Throws DatabaseError.
   void write(Database& database, std::uint32_t rank, const ev::RunTables& tables);
 

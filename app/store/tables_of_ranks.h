@@ -1,4 +1,4 @@
-// The static tables that ranks have sent: the run's, and of each rank what is its own.
+// The static tables that ranks have sent: the run's, and each rank's own.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class TablesOfRanks {
  public:
   void take(std::uint32_t rank, const instrumentation::RunTables& tables);
   [[nodiscard]] bool any() const noexcept { return run_.has_value(); }
-  /// Whole, of the lowest rank among those with the most modules, parameters and slices; empty tables before
-  /// any were taken. They grow while the run goes on, on one rank a moment before another.
+  /// Complete tables, of the lowest rank among those with the most modules, parameters and slices; empty
+  /// before the first. Tables grow during the run, on one rank a moment before another.
   [[nodiscard]] const instrumentation::RunTables& of_run() const;
   /// Without modules, parameters, slices and the configuration; null if the rank has sent none.
   [[nodiscard]] const instrumentation::RunTables* of_rank(std::uint32_t rank) const;

@@ -9,20 +9,20 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::uint8_t kTileVersion = 1;
-/// How much of a bucket is covered is counted in steps of 1/127 of its width: a varint of one byte.
+/// The covered share of a bucket in steps of 1/127 of its width: a varint of one byte.
 constexpr std::uint32_t kTileSteps = 127;
 
 }  // namespace
 
-/// A tile has at most kTileLeaves buckets of 2^n ns over its time; n is the least that allows it, if its
-/// blocks are of like lengths (tile.h says why it may be more).
+/// A tile has at most kTileLeaves buckets of 2^n ns over its time, with the smallest such n if its
+/// blocks are of similar lengths (tile.h explains why it may be larger).
 bool tile_may_cover(std::int64_t length_ns, double bucket_ns) noexcept {
   const auto leaves = static_cast<std::uint64_t>(length_ns > 0 ? length_ns - 1 : 0) / kTileLeaves;
   return DensityPyramid::covers(static_cast<unsigned>(std::bit_width(leaves)), bucket_ns);
 }
 
-/// Levels join by their finest buckets: DensityPyramid::append doubles widths until they fit, and makes the
-/// coarser levels anew.
+/// Joins the finest buckets: DensityPyramid::append doubles widths until they fit, and recomputes the
+/// upper levels.
 void TileMaker::add(std::uint32_t row, const DensityPyramid& levels) {
   if (!levels.empty()) rows_[row].append(levels, kTileLeaves);
 }
@@ -33,7 +33,7 @@ void TileMaker::append(const BlockPage& page) {
       add(tile_row(static_cast<ev::StreamId>(s), static_cast<std::uint8_t>(d)), page.lanes[s][d]);
     }
   }
-  // Waits are spans of the compute lane with a row of their own, which lies at no depth.
+  // Waits are spans of the compute lane with a row of their own, without a depth.
   add(tile_row(ev::StreamId::compute, Store::kWaits), page.waits);
 }
 

@@ -1,5 +1,5 @@
-// How a framework calls what is done with parameters and gradients, where it has other words than ZeRO:
-// labels, tool tips, the Stepper and the Inspector say it so. Why something was decided:
+// A framework's terms for operations on parameters and gradients, where they differ from ZeRO's: used in
+// labels, tool tips, the Stepper and the Inspector. For reasons of decisions see
 // app/analysis/decision_text.h.
 #pragma once
 
@@ -7,18 +7,18 @@
 
 namespace shardscope::store {
 
-/// Words within a sentence, without a capital.
+/// Words for use within a sentence, in lower case.
 struct Vocabulary {
   const char* unit = "";  ///< what is gathered and released as one, before the module's path: "group "
-  const char* gather = "gather";       ///< making the parameters of a unit whole
-  const char* awaited = "parameters";  ///< in "waits for ...", also "... of" a unit that is gathered
-  const char* fetch = "fetch";         ///< the same as gather, because a module needs it now
+  const char* gather = "gather";       ///< gathering the parameters of a unit
+  const char* awaited = "parameters";  ///< in "waits for ...", also "... of" a gathered unit
+  const char* fetch = "fetch";         ///< a gather that a module needs now
   const char* fetched = "fetched";
-  const char* released = "released";      ///< each rank has its part alone again
-  const char* bucket = "bucket";          ///< gradients that are reduced as one
-  const char* in_bucket = "in a bucket";  ///< of a gradient: others that are reduced with it are to come
-  const char* flushed = "flushed";        ///< of those gradients: all are there
-  bool has_buckets = true;                ///< of a size that is set; else what is reduced as one is a unit's
+  const char* released = "released";      ///< each rank has only its part again
+  const char* bucket = "bucket";          ///< gradients that are reduced together
+  const char* in_bucket = "in a bucket";  ///< of a gradient: others of its bucket are still missing
+  const char* flushed = "flushed";        ///< of those gradients: complete
+  bool has_buckets = true;                ///< buckets have a set size; else each unit's gradients are one
 };
 
 [[nodiscard]] inline const Vocabulary& vocabulary_of(Framework framework) noexcept {
@@ -33,7 +33,7 @@ struct Vocabulary {
                                      .in_bucket = "waiting for its group",
                                      .flushed = "group complete",
                                      .has_buckets = false};
-  // The same, but what it wraps is a unit with one flat parameter.
+  // The same, but a wrapped unit has one flat parameter.
   static constexpr Vocabulary kFsdp1 = [] {
     Vocabulary words = kFsdp2;
     words.unit = "unit ";

@@ -1,4 +1,4 @@
-// When a recording's run was, by the recorder's wall clock: events have monotonic clocks only.
+// Wall clock time of a recording: its events only have monotonic clocks.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace shardscope::store {
 
 class Database;
 
-/// Notes in table meta by how much CLOCK_REALTIME is ahead of the collector's clock (CLOCK_MONOTONIC) now,
-/// once; a wall clock that is set later is not followed. Not of a run that never was (a simulated one).
+/// Stores in table meta by how much CLOCK_REALTIME is ahead of the collector's clock (CLOCK_MONOTONIC) now,
+/// once; later changes of the wall clock are ignored. Not called for simulated runs.
 void write_wall_clock(Database& database);
 
-/// That difference in nanoseconds: collector clock + this = Unix time. Nothing where the recording has none.
+/// The stored difference in nanoseconds: collector clock + this = Unix time. nullopt where it has none.
 /// Throws as open_recording() does.
 [[nodiscard]] std::optional<std::int64_t> unix_offset_ns(const std::string& path);
 

@@ -9,15 +9,15 @@
 namespace shardscope::store {
 namespace {
 
-// The log is a header of 32 bytes, then frames: 24 bytes and a page of the database each. All numbers are
-// big-endian words of 4 bytes, whatever the order that the checksums use.
+// The log is a header of 32 bytes, then frames of 24 bytes and a database page each. All numbers are
+// big-endian words of 4 bytes, independent of the byte order of the checksums.
 //   header: 0 magic, 4 version, 8 bytes of a page, 12 checkpoint number, 16 salt 1, 20 salt 2,
 //           24 checksum of bytes 0 to 23
 //   frame:  0 page number, 4 pages of the database after a commit (0: the frame ends no commit),
 //           8 salt 1, 12 salt 2, 16 checksum of the header, of every frame before, of bytes 0 to 7 of this
 //           one and of its page
 constexpr std::size_t kHeaderBytes = 32, kFrameHeaderBytes = 24;
-constexpr std::uint32_t kMagic = 0x377F0682U;  ///< the last bit: checksums are of big-endian words
+constexpr std::uint32_t kMagic = 0x377F0682U;  ///< the last bit: checksums use big-endian words
 constexpr std::uint32_t kVersion = 3007000;
 constexpr std::uint32_t kLeastPage = 512, kMostPage = 65536;
 
@@ -33,11 +33,11 @@ std::uint32_t little_endian(Bytes bytes, std::size_t at) {
          static_cast<std::uint32_t>(bytes[at + 1]) << 8 | static_cast<std::uint32_t>(bytes[at]);
 }
 
-/// SQLite's checksum: two sums over pairs of words, modulo 2^32. One runs through the whole log, so a frame
-/// is right only where all frames before it are.
+/// SQLite's checksum: two sums over pairs of words, modulo 2^32. It is cumulative over the log, so a frame
+/// is valid only where all frames before it are.
 struct Checksum {
   std::uint32_t first = 0, second = 0;
-  /// Of a multiple of 8 bytes; goes on from what was added before.
+  /// Adds a multiple of 8 bytes.
   void add(Bytes bytes, bool big) {
     for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
       first += (big ? big_endian(bytes, at) : little_endian(bytes, at)) + second;
@@ -50,9 +50,9 @@ struct Checksum {
 };
 
 struct Header {
-  bool big = false;                                ///< checksums read big-endian words
+  bool big = false;                                ///< `page`: bytes, a power of two
   std::uint32_t page = 0, salt_1 = 0, salt_2 = 0;  ///< `page`: bytes, a power of two
-  Checksum checksum;                               ///< so far: frames go on from it
+  Checksum checksum;                               ///< up to here: frames continue it
 };
 
 std::optional<Header> header_of(Bytes bytes) {
@@ -72,7 +72,7 @@ std::optional<Header> header_of(Bytes bytes) {
   return out;
 }
 
-/// False at the end, where a part of what is asked for counts as nothing.
+/// False at the end, also where a part of the bytes is left.
 bool fill(std::istream& in, std::span<unsigned char> bytes) {
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   return static_cast<std::size_t>(in.gcount()) == bytes.size();
@@ -99,7 +99,7 @@ LogScan scan_log(std::istream& log) {
   std::uint64_t number = 0, last_commit = 0;
   while (fill(log, frame)) {
     ++number;
-    // Salts tell the generations of a log apart: a frame with others was written before the log began anew.
+    // Salts identify the generation of a log: a frame with others was written before the log was restarted.
     const bool own = big_endian(frame, 8) == header->salt_1 && big_endian(frame, 12) == header->salt_2;
     if (out.damaged_at == 0) {
       header->checksum.add(Bytes(frame).first(8), header->big);
@@ -110,8 +110,8 @@ LogScan scan_log(std::istream& log) {
       }
       out.damaged_at = number;
     }
-    // Behind damage no checksum can be right any more (it runs through all frames), so it is the salts alone
-    // that say whether SQLite passes over data of this generation.
+    // After damage no checksum can be valid any more (it is cumulative), so only the salts
+    // show whether SQLite skips data of this generation.
     if (own && big_endian(frame, 4) != 0) {
       ++out.commits;
       last_commit = number;
@@ -131,18 +131,18 @@ LogScan scan_log_of(const std::string& path) {
     std::ifstream log(path + "-wal", std::ios::binary);
     return log ? scan_log(log) : LogScan();
   };
-  // A frame that is being written at this moment looks damaged once; twice the same is damage.
+  // A frame that is being written looks damaged once; the same result twice is damage.
   const LogScan once = scan();
   if (once.state != LogScan::State::damaged && once.state != LogScan::State::header_damaged) return once;
   const LogScan again = scan();
   if (again == once) return once;
-  LogScan written;  // while it was read
+  LogScan written;  // changed while it was read
   written.state = LogScan::State::whole;
   return written;
 }
 
 bool wants_log(const std::string& path) {
-  constexpr std::size_t kReadVersion = 19;  // of the file's header: 2 with a log
+  constexpr std::size_t kReadVersion = 19;  // in the file's header: 2 in WAL mode
   std::array<unsigned char, kReadVersion + 1> head{};
   std::ifstream file(path, std::ios::binary);
   return fill(file, head) && head[kReadVersion] == 2;
