@@ -111,8 +111,12 @@ def finish(process, expected=0):
     try:
         output, _ = process.communicate(timeout=DEADLINE_S)
     except subprocess.TimeoutExpired:
-        process.kill()
-        output, _ = process.communicate()
+        process.terminate()  # which launchers and attach pass on: ranks that go on would hold the output open
+        try:
+            output, _ = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
         raise AssertionError(f"no end within {DEADLINE_S} s:\n{output[-3000:]}") from None
     if expected is not None and process.returncode != expected:
         raise AssertionError(f"ended with {process.returncode}, not {expected}:\n{output[-3000:]}")
