@@ -57,4 +57,22 @@ std::string advice_words(const Session& run) {
   return {};
 }
 
+std::string findings_looked_for(std::optional<ev::Detail> detail) {
+  const auto none_above = [&] {
+    return detail ? "; nothing above " + std::string(ev::name_of(*detail)) + " was recorded." : ".";
+  };
+  if (!detail || *detail < ev::Detail::modules)
+    return "Drops would be listed here. Stragglers and exposed communication need detail modules, late "
+           "prefetches "
+           "and memory detail params" +
+           none_above();
+  if (*detail < ev::Detail::params)
+    return "Stragglers, exposed communication and drops would be listed here. Late prefetches and memory "
+           "above "
+           "the expression need detail params" +
+           none_above();
+  return "Late prefetches, exposed communication, stragglers, memory above the expression and drops would be "
+         "listed here.";
+}
+
 }  // namespace shardscope::gui

@@ -2,6 +2,7 @@
 // findings`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct FindingDetail {
 
 /// A JSON value as text: strings without quotation marks.
 [[nodiscard]] std::string plain_value(const std::string& json);
+
+/// What could be found in a run recorded up to `detail`, and what could not: without findings that is not
+/// "nothing is wrong".
+[[nodiscard]] std::string findings_looked_for(std::optional<ev::Detail> detail);
 
 /// Why the findings of a run have no predicted gains; empty once `shardscope findings` has answered.
 [[nodiscard]] std::string advice_words(const Session& run);

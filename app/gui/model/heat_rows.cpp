@@ -38,15 +38,35 @@ const HeatRow& HeatRows::of(const store::Store& store, std::span<const std::uint
     // Round robin: while events arrive every row is outdated in every frame.
     if (!waiting_ && !std::exchange(stopped_, true)) next_ = key;
     behind_ = true;
+    if (kept.row.range != range || kept.row.columns.size() != columns)
+      kept.asked = Asked{{ranks.begin(), ranks.end()}, range, columns};
     return kept.row;
   }
   read_one_ = true;
+  read_again(store, ranks, range, columns, kept);
+  return kept.row;
+}
+
+bool HeatRows::catch_up(const store::Store& store, std::chrono::nanoseconds most) {
+  const auto until = std::chrono::steady_clock::now() + most;
+  bool read_one = false;
+  for (auto& [key, kept] : rows_) {
+    if (!kept.asked || kept.frame != frame_) continue;
+    if (std::exchange(read_one, true) && std::chrono::steady_clock::now() >= until) return true;
+    const Asked asked = *kept.asked;
+    read_again(store, asked.ranks, asked.range, asked.columns, kept);
+  }
+  return false;
+}
+
+void HeatRows::read_again(const store::Store& store, std::span<const std::uint32_t> ranks, TimeRange range,
+                          std::size_t columns, Kept& kept) {
+  kept.asked.reset();
   kept.row.range = range;
   kept.row.columns.assign(columns, {});
   read(store, ranks, kept.row);
   // Read again what the store could only answer coarsely.
   kept.revision = store.wants_more() ? kNever : store.revision();
-  return kept.row;
 }
 
 void HeatRows::read(const store::Store& store, std::span<const std::uint32_t> ranks, HeatRow& row) {

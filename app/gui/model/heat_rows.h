@@ -39,13 +39,25 @@ class HeatRows {
                                   TimeRange range, std::size_t columns);
   /// Some row is outdated, by range or by events: further frames have to read it.
   [[nodiscard]] bool behind() const noexcept { return behind_; }
+  /// Between two frames: reads rows that the last frame had to show of another range, or not at all, for
+  /// about `most`. Rows that only lack new events wait for the next frames. Returns whether more are left.
+  bool catch_up(const store::Store& store, std::chrono::nanoseconds most);
 
  private:
   using Key = std::pair<bool, std::uint32_t>;  ///< whether several ranks, and the first one
+  /// What a frame asked for and had no time to read.
+  struct Asked {
+    std::vector<std::uint32_t> ranks;
+    TimeRange range{};
+    std::size_t columns = 0;
+  };
   struct Kept {
     HeatRow row;
     std::uint64_t revision = UINT64_MAX, frame = 0;
+    std::optional<Asked> asked;
   };
+  void read_again(const store::Store& store, std::span<const std::uint32_t> ranks, TimeRange range,
+                  std::size_t columns, Kept& kept);
   [[nodiscard]] bool has_time() const;
   void read(const store::Store& store, std::span<const std::uint32_t> ranks, HeatRow& row);
 

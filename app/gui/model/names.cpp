@@ -114,4 +114,26 @@ std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32
   return "at an unknown gate";
 }
 
+std::string brief_gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id) {
+  switch (kind) {
+    case ev::GateKind::step:
+      return "step " + std::to_string(id) + ", start";
+    case ev::GateKind::micro_step:
+      return "micro-step " + std::to_string(id) + ", start";
+    case ev::GateKind::pre_forward:
+      return unit_name(store, id) + ", before forward";
+    case ev::GateKind::post_forward:
+      return unit_name(store, id) + ", after forward";
+    case ev::GateKind::pre_backward:
+      return unit_name(store, id) + ", before backward";
+    case ev::GateKind::post_backward:
+      return unit_name(store, id) + ", after backward";
+    case ev::GateKind::bucket:
+      return std::string(words_of(store).bucket) + " " + std::to_string(id) + ", before it";
+    case ev::GateKind::optimizer:
+      return "step " + std::to_string(id) + ", before optimizer";
+  }
+  return "unknown gate";
+}
+
 }  // namespace shardscope::gui

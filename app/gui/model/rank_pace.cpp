@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/why_late.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
@@ -92,10 +93,19 @@ std::string waited_for_text(const AppState& app, std::uint32_t rank) {
          (why ? "; " + analysis::text_of(*why) + "." : ".");
 }
 
+/// Why no rank is the slowest of the step that is shown.
+std::string why_no_slowest(const AppState& app) {
+  if (app.store().ranks().size() < 2) return "there is one rank";
+  const auto detail = app.store().recorded_detail();
+  if (!detail || *detail < ev::Detail::modules)
+    return analysis::missing_reason("spans of computation", ev::Detail::modules, detail);
+  return "no step shown is analysed";
+}
+
 std::string go_to_slowest(AppState& app) {
   const RankPaces paces(app);
   const auto rank = paces.slowest();
-  if (!rank) return "Which rank is the slowest is not known: no step shown is analysed, or there is one rank";
+  if (!rank) return "Which rank is the slowest is not known: " + why_no_slowest(app);
   app.select_rank(*rank);
   app.show_rank(*rank);
   return "Rank " + std::to_string(*rank) + " is the slowest. " + pace_text(paces.of(*rank));

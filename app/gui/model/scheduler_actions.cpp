@@ -128,7 +128,8 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
       action.kind = ActionKind::bucket_flush;
       action.text = sentence(words.bucket) + " " + std::to_string(fields.bucket) +
                     (words.has_buckets ? " reduced: " : ": ") + std::to_string(fields.params) +
-                    " gradients, " + count(static_cast<double>(fields.elems)).text() + " elements";
+                    (fields.params == 1 ? " gradient, " : " gradients, ") +
+                    count(static_cast<double>(fields.elems)).text() + " elements";
       action.param = fields.trigger_param;
       return action;
     }

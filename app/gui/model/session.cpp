@@ -12,6 +12,9 @@ namespace {
 
 /// Time per frame for low rows of ranks; the others keep the data of an earlier frame.
 constexpr std::chrono::microseconds kFrameHeat{1000};
+/// The same between two frames: where drawing is slow (no graphics card, a remote desktop) there are few
+/// frames.
+constexpr std::chrono::microseconds kBetweenFrames{3000};
 /// The same for curves and status bands.
 constexpr std::chrono::microseconds kFrameTracks{700};
 /// The same for reading blocks; beyond it levels of detail are drawn.
@@ -95,6 +98,9 @@ bool Session::poll(std::chrono::microseconds budget) {
     rates_.add({now.count(), store_.event_count(), viewer_->traffic().bytes});
   }
   derive();
+  store_.limit_reading(kFrameReading, kFrameLooking);
+  reading_ = heat_.catch_up(store_, kBetweenFrames);
+  store_.limit_reading(std::nullopt);
   changed = adopt() || changed;
   changed = hangs_.look(store_, run_state(), HangWatch::Clock::now()) || changed;
   if (info_ && store_.problems().size() > damage_shown_) {

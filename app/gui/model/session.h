@@ -106,6 +106,8 @@ class Session {
   bool settle(std::chrono::milliseconds most = std::chrono::minutes(1));
   [[nodiscard]] const ElementAxis& elements(ElementScale scale);
   [[nodiscard]] HeatRows& heat() noexcept { return heat_; }
+  /// Rows of ranks are still being read between the frames: poll() again soon.
+  [[nodiscard]] bool reading() const noexcept { return reading_; }
   [[nodiscard]] RankTracks& tracks() noexcept { return tracks_; }
 
  private:
@@ -130,7 +132,7 @@ class Session {
   std::uint64_t indexed_revision_ = UINT64_MAX;
   Completeness indexed_as_ = Completeness::growing;
   std::size_t damage_shown_ = 0;
-  bool in_window_ = false, wants_more_ = false;
+  bool in_window_ = false, wants_more_ = false, reading_ = false;
   HeatRows heat_;
   RankTracks tracks_;
   HangWatch hangs_;

@@ -146,6 +146,11 @@ GatePosition gate_position(const store::Store& store, std::uint32_t rank, std::i
   return out;
 }
 
+std::string brief_position(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  const std::optional<GateRow> here = gate_at(store, rank, at_ns);
+  return here ? brief_gate_place(store, here->kind, here->id) : "";
+}
+
 ActionsAround actions_around(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
   ActionsAround out;
   const std::optional<GateRow> here = gate_at(store, rank, at_ns);

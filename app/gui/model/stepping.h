@@ -48,6 +48,8 @@ struct GatePosition {
   std::string place;  ///< "before the forward of h.3.attn"
 };
 [[nodiscard]] GatePosition gate_position(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
+/// "h.3.attn, before forward", for narrow columns; empty: the rank has passed no gate.
+[[nodiscard]] std::string brief_position(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
 
 /// Scheduler actions before and after that gate.
 struct ActionsAround {

@@ -379,7 +379,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
         wait = std::min(wait, kLiveFrame);
       if (changed) wait = std::min(wait, live_gap);
-      if (searching) wait = 0;
+      if (searching || app.run->reading()) wait = 0;
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
       if (g_input.redraw.pending())
         glfwPollEvents();

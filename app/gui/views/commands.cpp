@@ -387,6 +387,9 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
   }
   if (!typing && ctx.presses(key::kKeypadPlus, key::kCtrl) > 0) scale_text(ctx, 0.1F);
   if (!typing && ctx.presses(key::kKeypadMinus, key::kCtrl) > 0) scale_text(ctx, -0.1F);
+  // The other usual key of redo.
+  if (!typing && ctx.presses('Z', key::kCtrl | key::kShift) > 0 && ctx.app.history.can_go_forward())
+    go_forward(ctx);
   // The key of '?' depends on the keyboard layout.
   if (!typing && std::ranges::find(ImGui::GetIO().InputQueueCharacters, ImWchar('?')) !=
                      ImGui::GetIO().InputQueueCharacters.end())

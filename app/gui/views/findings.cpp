@@ -284,10 +284,8 @@ void FindingsView::draw(Context& ctx, Rect room) {
               app.run->summary().steps == 0 ? "Nothing to judge yet"
               : partial.empty()             ? "Nothing is wrong as far as can be seen"
                                             : "Nothing is wrong so far; " + partial,
-              app.run->summary().steps == 0
-                  ? "Findings appear after the first completed steps."
-                  : "Late prefetches, exposed communication, stragglers, memory above "
-                    "the expression and drops would be listed here.");
+              app.run->summary().steps == 0 ? "Findings appear after the first completed steps."
+                                            : findings_looked_for(app.store().recorded_detail()));
     return;
   }
   room = {room.x + 8, room.y, room.w - 16, room.h - 6};

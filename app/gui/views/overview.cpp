@@ -149,12 +149,12 @@ Table OverviewView::rank_table(const AppState& app) const {
   table.columns = {
       {"rank", 0.35F, true},
       {"time", 2.6F, false,
-       "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps", false, 100},
+       "Compute, exposed communication, exposed copies, checkpoint, idle: of the measured steps", false, 64},
       {"hidden", 0.5F, true, "100 (1 - exposed communication / |communication|)"},
       {"fetch wait", 0.65F, true, "Compute waited for a gather"},
       {"exposed", 0.65F, true, "Communication while nothing was computed", true},
       {"idle", 0.65F, true, "", true},
-      {when_of(app), 1.7F}};
+      {.name = when_of(app), .weight = 1.7F, .smallest = 136}};
   const RankPaces paces(app);
   for (std::size_t row = 0; row < sums_.size(); ++row) {
     const std::uint32_t rank = app.store().ranks()[row].rank;
@@ -218,12 +218,15 @@ void OverviewView::ranks(Context& ctx, Rect room) {
     // The gate of a rank is looked up for visible rows only.
     const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
     const bool failed = rank.finished && rank.exit_code != 0;
-    const std::string text = rank.finished && !app.cursor_ns
-                                 ? (failed ? "failed: " + rank.exit_message : std::string("finished"))
-                             : at.known ? at.place
+    const bool ended = rank.finished && !app.cursor_ns;
+    const std::string text = ended      ? (failed ? "failed: " + rank.exit_message : std::string("finished"))
+                             : at.known ? brief_position(app.store(), rank.rank, app.now_ns())
                                         : "no gate passed yet";
-    if (ctx.canvas.text_in(cell, text, failed ? c.of(Meaning::trouble) : c.text, Font::small) &&
-        ctx.hovered(cell))
+    const bool cut = ctx.canvas.text_in(cell, text, failed ? c.of(Meaning::trouble) : c.text, Font::small);
+    if (!ctx.hovered(cell)) return true;
+    if (!ended && at.known)
+      ctx.tip(at.place);
+    else if (cut)
       ctx.tip(text);
     return true;
   };

@@ -148,5 +148,19 @@ TEST(SettingSearch, NamesTheFastestAndWhetherThatIsSure) {
   EXPECT_FALSE(read_search("{}").second.empty());
 }
 
+/// With few events there is no finding either: the empty list must not read as "all is well".
+TEST(Findings, SayWhatCouldNotBeFoundAtALowDetail) {
+  const std::string phases = findings_looked_for(ev::Detail::phases);
+  EXPECT_NE(phases.find("Stragglers and exposed communication need detail modules"), std::string::npos)
+      << phases;
+  EXPECT_NE(phases.find("nothing above phases was recorded"), std::string::npos) << phases;
+  const std::string modules = findings_looked_for(ev::Detail::modules);
+  EXPECT_EQ(modules.find("Stragglers, exposed communication and drops would be listed"), 0U) << modules;
+  EXPECT_NE(modules.find("Late prefetches and memory above the expression need detail params"),
+            std::string::npos);
+  EXPECT_EQ(findings_looked_for(ev::Detail::params).find("need"), std::string::npos);
+  EXPECT_EQ(findings_looked_for(ev::Detail::kernels), findings_looked_for(ev::Detail::params));
+}
+
 }  // namespace
 }  // namespace shardscope::gui

@@ -116,5 +116,33 @@ TEST(HeatRows, ARowThatIsNoLongerDrawnStopsNoOther) {
     EXPECT_EQ(rows.of(store, one(rank), kRange, kColumns).columns.size(), kColumns) << rank;
 }
 
+/// Where a frame takes long to draw, rows are read between the frames, and the next one shows them all.
+TEST(HeatRows, AreReadBetweenTwoFrames) {
+  RunBuilder run = staircase(5);
+  const store::Store& store = run.build();
+  HeatRows rows;
+  const auto frame = [&](std::uint32_t ranks) {
+    rows.begin_frame(0ns);
+    std::size_t fresh = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      fresh += rows.of(store, one(rank), kRange, kColumns).columns.size() == kColumns;
+    return fresh;
+  };
+  EXPECT_EQ(frame(5), 1U);
+  EXPECT_TRUE(rows.catch_up(store, 0ns));  // one row however little time there is
+  EXPECT_FALSE(rows.catch_up(store, 10s));
+  EXPECT_EQ(frame(5), 5U);
+  EXPECT_FALSE(rows.behind());
+  EXPECT_FLOAT_EQ(rows.of(store, one(3), kRange, kColumns).columns[3].waited, 1);
+  // New events leave rows outdated, which is no reason to read without pause; nor are rows that are not
+  // drawn.
+  run.span(0, 1000, 1001, EventKind::module_begin, StreamId::compute, 1);
+  const store::Store& later = run.build();
+  rows.begin_frame(0ns);
+  for (std::uint32_t rank = 0; rank < 5; ++rank) (void)rows.of(later, one(rank), kRange, kColumns);
+  EXPECT_TRUE(rows.behind());
+  EXPECT_FALSE(rows.catch_up(later, 0ns));
+}
+
 }  // namespace
 }  // namespace shardscope::gui

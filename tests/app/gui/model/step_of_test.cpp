@@ -160,6 +160,24 @@ TEST(RankPace, TheSlowestIsGoneToAndWhatIsSaidOfItHasItsFigures) {
   EXPECT_EQ(RankPaces(app).slow(), (std::set<std::uint32_t>{1}));
 }
 
+/// A run of a thousand ranks records few events: then it says what would have to be recorded.
+TEST(RankPace, WithoutASlowestItSaysWhy) {
+  using namespace test;
+  const auto said = [](std::uint32_t ranks) {
+    RunBuilder run(ranks);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      run.span(rank, 0, 900'000, EventKind::step_begin, StreamId::host, 0);
+    AppState app;
+    app.run = std::make_unique<Session>(std::move(run.build()));
+    app.run->settle();
+    return go_to_slowest(app);
+  };
+  EXPECT_NE(said(2).find("spans of computation are recorded from detail modules on, and nothing above steps"),
+            std::string::npos)
+      << said(2);
+  EXPECT_NE(said(1).find("there is one rank"), std::string::npos) << said(1);
+}
+
 TEST(RankPace, WhatOthersWaitedForARankIsTheSummarys) {
   using namespace test;
   RunBuilder run(2);
