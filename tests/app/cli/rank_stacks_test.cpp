@@ -56,7 +56,7 @@ TEST(ScriptLine, IsInTheDiagnosis) {
   const std::vector<ScriptLine> lines = {*script_line(3, kStacks)};
   EXPECT_NE(text_of(lines).find("  rank 3    /home/a/my run/train.py:57, in Trainer.step\n"),
             std::string::npos);
-  EXPECT_EQ(text_of({}), "");
+  EXPECT_EQ(text_of(std::vector<ScriptLine>{}), "");
   const auto json = nlohmann::json::parse(with_lines("{}", lines));
   EXPECT_EQ(
       json["lines"][0],
