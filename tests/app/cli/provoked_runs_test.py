@@ -67,14 +67,19 @@ class Provoked(command_line.CommandTest):
 
     @unittest.skipIf(len(CORES) < 2, "needs a core for each of two ranks")
     def test_a_rank_that_shares_its_core(self):
-        """With eight loops on the core of rank 1 of two; without them the rank is not late for its core."""
+        """With eight loops on the core of rank 1 of two; without them the rank is not late for its core. What else runs on this
+        machine may take a part of it."""
+        def waited_ms(straggler):
+            found = re.search(r"Its threads waited for a processor for ([0-9.]+) ms of a step", straggler["evidence"])
+            return float(found.group(1)) if found else 0
+
         shared, alone = self.pinned("shared", loops=8), self.pinned("alone", loops=0)
         self.assertIn("straggler", shared)
         self.assertEqual(shared["straggler"]["rank"], 1)
-        self.assertIn("Its threads waited for a processor", shared["straggler"]["evidence"])
+        self.assertGreater(waited_ms(shared["straggler"]), 0, shared["straggler"]["evidence"])
         self.assertIn("taskset", shared["straggler"]["next_step"])
         if "straggler" in alone and alone["straggler"]["rank"] == 1:
-            self.assertNotIn("waited for a processor", alone["straggler"]["evidence"])
+            self.assertLess(waited_ms(alone["straggler"]), 0.25 * waited_ms(shared["straggler"]), alone["straggler"]["evidence"])
 
     def pinned(self, name, loops):
         """Findings by id of a run whose rank R is on the R-th core, with so many loops on that of rank 1."""
