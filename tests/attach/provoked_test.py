@@ -109,33 +109,5 @@ class LateGroups(unittest.TestCase):
         self.assertLess(after["prefetch"]["late"], before["prefetch"]["late"])
 
 
-class ReducesInEachMicroStep(unittest.TestCase):
-    """Gradient accumulation that reduces in every micro-step, as it does where nobody says otherwise."""
-    STEPS, ACCUMULATE, WIDTH = 8, 4, 256
-
-    def trained(self, framework, sync):
-        recording = folder() / f"accumulates-{framework}-{sync}.zscope"
-        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(TRAIN, framework, recording.with_suffix(".out"),
-                                                                      f"steps={self.STEPS}", f"accumulate={self.ACCUMULATE}",
-                                                                      f"sync={sync}", f"width={self.WIDTH}")))
-        return findings(recording), runs.figures(recording)
-
-    def reduces_once_where_followed(self, framework, op, advice):
-        found, before = self.trained(framework, sync=1)
-        self.assertIn("accumulated_reductions", found, found)
-        self.assertIn(advice, found["accumulated_reductions"]["next_step"])
-        after_found, after = self.trained(framework, sync=0)
-        self.assertNotIn("accumulated_reductions", after_found)
-        reduced = lambda summary: next(one["bytes"] for one in summary["comm"]["ops"] if one["op"] == op)  # noqa: E731
-        self.assertEqual(reduced(before), self.ACCUMULATE * reduced(after))
-        self.assertLess(after["step_ms"]["median"], before["step_ms"]["median"])
-
-    def test_fsdp2(self):
-        self.reduces_once_where_followed("fsdp2", "reduce_scatter", "set_requires_gradient_sync")
-
-    def test_ddp(self):
-        self.reduces_once_where_followed("ddp", "all_reduce", "no_sync")
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -5,10 +5,9 @@ as exact texts, and a digest of the final weights' bytes; with census=1 the byte
 each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
 parameters and states of the optimizer go there; with overflow=NAME (DeepSpeed) an element of that parameter's gradient is infinite in the second
 micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket, at stage 0 whole_bucket=N; bucket_mb=MB and unused=1 are DDP's. fsdp2: reshard=0 keeps parameters
-gathered from forward to backward, 1 reshards them, N to N ranks; sync=0 (ddp too) reduces gradients in a step's last micro-step only; ahead=N prefetches
+gathered from forward to backward, 1 reshards them, N to N ranks; sync=0 reduces gradients in a step's last micro-step only; ahead=N prefetches
 the N blocks that come; dim=1 shards matrices by columns; offload=1 keeps shards on the host; spread=1 has the norm in parts on the ranks. Knows nothing of Shardscope.
 """
-import contextlib
 import functools
 import gc
 import hashlib
@@ -129,7 +128,7 @@ def train_torch(framework, options, rank):
     if not dist.is_initialized():
         dist.init_process_group("gloo")
     torch.manual_seed(7)
-    model = Net(checkpoint=bool(options["checkpoint"]), width=options["width"])
+    model = Net(checkpoint=bool(options["checkpoint"]))
     if options["dtype"] == "bf16":
         model = model.bfloat16()
     if framework == "ddp":
@@ -166,12 +165,10 @@ def train_torch(framework, options, rank):
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":
             x = x.bfloat16()
-        reduces = options["sync"] or (micro + 1) % options["accumulate"] == 0
-        if framework == "fsdp2" and not options["sync"]:
-            run.set_requires_gradient_sync(reduces)
-        with run.no_sync() if framework == "ddp" and not reduces else contextlib.nullcontext():
-            loss = run(x, y)
-            (loss / options["accumulate"]).backward()
+        if not options["sync"]:
+            run.set_requires_gradient_sync((micro + 1) % options["accumulate"] == 0)
+        loss = run(x, y)
+        (loss / options["accumulate"]).backward()
         losses.append(loss.item().hex())
         micro += 1
         if options["crash"] and micro >= options["crash"]:
