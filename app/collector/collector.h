@@ -115,7 +115,7 @@ class Collector {
   /// Reports how a rank's process ended, from the launcher: 128 + signal, or its exit code. Ignored for a
   /// rank that has reported its end itself.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);
-  /// Reports that the processes of all ranks have ended, even if some did not report it: viewers are told
+  /// Reports that the processes of all ranks have ended, even if some did not report it: viewers are notified
   /// that the run is over.
   void note_over();
   void stop();  ///< ends the thread, commits and closes the recording

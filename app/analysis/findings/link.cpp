@@ -107,7 +107,7 @@ std::string without_settings(const Facts& facts, bool latency_bound) {
 /// [Note: the link as the bound]
 /// The link is busy for longer than the ranks compute: no order of gathers and buckets can hide more
 /// communication than there is computation. If bytes dominate, only fewer bytes help; if the latency of many
-/// collectives dominates, fewer collectives. The fit of latency and rate tells which.
+/// collectives dominates, fewer collectives. The fit of latency and rate decides.
 void link_bound(const Facts& facts, Found& found) {
   if (!communicates(facts)) return;
   const double link = facts.mean(&RankFacts::link), compute = facts.mean(&RankFacts::compute);

@@ -55,7 +55,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const Issue* const oldest = oldest_without(blocked, out.ranks, out.culprit);
   if (oldest == nullptr) {
     const RankState* const missed = without_waits(store, out.ranks);
-    // A rank killed from outside tells nothing about the others.
+    // The exit of a rank that was killed from outside is no evidence about the others.
     const auto failed_itself = [](const RankState& one) {
       return one.how == RankState::How::gone && one.said_end;
     };

@@ -45,7 +45,7 @@ class HeatRows {
 
  private:
   using Key = std::pair<bool, std::uint32_t>;  ///< whether several ranks, and the first one
-  /// What a frame asked for and had no time to read.
+  /// A row that a frame requested and had no time to read.
   struct Asked {
     std::vector<std::uint32_t> ranks;
     TimeRange range{};

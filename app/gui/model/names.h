@@ -52,7 +52,7 @@ using store::module_name;
                                     const ev::Fields<ev::EventKind::gpu_begin>& work);
 /// "before the forward of h.3.attn".
 [[nodiscard]] std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id);
-/// The same for narrow columns: what tells it from another gate comes first, "h.3.attn, before forward".
+/// The same for narrow columns, with the module first: "h.3.attn, before forward".
 [[nodiscard]] std::string brief_gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id);
 /// The label of a span. Views shorten it.
 using store::label_of;
