@@ -30,7 +30,7 @@ if(SHARDSCOPE_WARNINGS OR SHARDSCOPE_WERROR)
 else()
   target_compile_options(shardscope_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-w>)
 endif()
-# A unit of sixteen files makes g++ look for garbage all the time, a tenth to a fifth of its compilation; twice as much heap
+# A unit of 32 files makes g++ look for garbage all the time, a tenth to a fifth of its compilation; twice as much heap
 # before the next search costs a compiler 200 MB. What it makes is the same.
 target_compile_options(shardscope_settings INTERFACE
   "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-expand=200 --param ggc-min-heapsize=524288>")
@@ -58,10 +58,10 @@ if(SHARDSCOPE_FUZZ)
 endif()
 
 # Most of a compilation is reading headers: several files of a library or a test are compiled as one (a cold build takes
-# about half the time). Who edits may prefer each on its own: -DSHARDSCOPE_UNITY=OFF. Sixteen files of a library take a
+# about half the time). Who edits may prefer each on its own: -DSHARDSCOPE_UNITY=OFF. 32 files of a library take a
 # compiler up to 800 MB.
 option(SHARDSCOPE_UNITY "Compile several files of a target at once" ON)
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 32)
 if(SHARDSCOPE_UNITY)
   # g++ takes a file that another includes for a header, where a member of a type of an anonymous namespace is a mistake.
   target_compile_options(shardscope_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
@@ -115,7 +115,7 @@ function(shardscope_test name)
     list(APPEND ARG_ARGS "--gtest_filter=-${left_out}")
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${SHARDSCOPE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${SHARDSCOPE_UNITY} UNITY_BUILD_BATCH_SIZE 32)
   # Assertions are most of what a test compiles; what they look at is optimised as always.
   shardscope_little_optimized(${name})
   target_link_libraries(${name} PRIVATE shardscope_settings ${ARG_LINK} GTest::gtest GTest::gmock

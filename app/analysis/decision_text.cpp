@@ -18,7 +18,7 @@ using plan::InvalidationCause;
 using plan::KeepReason;
 using plan::PrefetchStop;
 
-using Limit = std::optional<std::int64_t>;
+using OptionalCount = std::optional<std::int64_t>;
 
 /// "48.1M elements", "1 element".
 std::string elements(std::int64_t count) {
@@ -26,15 +26,15 @@ std::string elements(std::int64_t count) {
 }
 
 /// ": 48.1M of 50M elements"; with one number only that one, with none an empty text.
-std::string reached_of(Limit reached, Limit limit) {
+std::string reached_of(OptionalCount reached, OptionalCount limit) {
   if (reached && limit) return ": " + elements_text(*reached) + " of " + elements(*limit);
   if (limit) return " of " + elements(*limit);
   return reached ? ": " + elements(*reached) : std::string();
 }
 
 /// " of 50M elements", " of 4 steps", or empty.
-std::string of_elements(Limit limit) { return limit ? " of " + elements(*limit) : std::string(); }
-std::string of_steps(Limit steps) {
+std::string of_elements(OptionalCount limit) { return limit ? " of " + elements(*limit) : std::string(); }
+std::string of_steps(OptionalCount steps) {
   return steps ? fmt::format(" of {} step{}", *steps, *steps == 1 ? "" : "s") : std::string();
 }
 
@@ -46,7 +46,7 @@ std::string param_and_size(const store::Store& store, std::uint32_t id) {
 }
 
 /// The number that decided a stop (PrefetchStop); nullopt if none did.
-Limit reached_by(PrefetchStop stop, std::int64_t prefetched_elems, std::int64_t available_elems) {
+OptionalCount reached_by(PrefetchStop stop, std::int64_t prefetched_elems, std::int64_t available_elems) {
   if (stop == PrefetchStop::bucket_full) return prefetched_elems;
   if (stop == PrefetchStop::live_limit) return available_elems;
   return std::nullopt;
@@ -58,7 +58,7 @@ DecisionLimits limits_of(const instrumentation::RunTables& tables) {
   if (!names_zero_settings(tables.config_json)) return {};
   const plan::ZeroConfig zero = zero_of(tables);
   const auto unless_auto = [](std::int64_t steps) {
-    return steps == plan::ZenFlowConfig::kAuto ? Limit() : Limit(steps);
+    return steps == plan::ZenFlowConfig::kAuto ? OptionalCount() : OptionalCount(steps);
   };
   DecisionLimits limits;
   limits.gathers_one_by_one = zero.allgather_sequential;

@@ -148,9 +148,9 @@ std::pair<std::size_t, std::size_t> around(const ChangePoints& points, std::size
 }
 
 /// Searches stretches [from, end) of one rank.
-class Search {
+class DriftSearch {
  public:
-  Search(const ExcessSeries& series, std::size_t from, std::size_t end, const DriftConfidence& sure)
+  DriftSearch(const ExcessSeries& series, std::size_t from, std::size_t end, const DriftConfidence& sure)
       : series_(series), from_(from), end_(end), sure_(sure), fits_(series, from, end) {
     out_.rank = series.rank;
   }
@@ -277,7 +277,7 @@ std::optional<RankDrift> drift_of(const ExcessSeries& series, std::size_t from, 
   if (worst.size() >= kFewestForInterval && all - worst.end >= kFewestForInterval) {
     if (auto later = drift_of(series, worst.end, ranks, typical)) return later;
     if (const auto level = after(series, worst.begin, worst.end, typical)) {
-      auto past = Search(series, from, worst.end, DriftConfidence(ranks, all, 1 + again, typical)).run();
+      auto past = DriftSearch(series, from, worst.end, DriftConfidence(ranks, all, 1 + again, typical)).run();
       if (past) {
         past->over = true;
         past->after_pct = level;
@@ -285,7 +285,7 @@ std::optional<RankDrift> drift_of(const ExcessSeries& series, std::size_t from, 
       }
     }
   }
-  return Search(series, from, all, DriftConfidence(ranks, all, again, typical)).run();
+  return DriftSearch(series, from, all, DriftConfidence(ranks, all, again, typical)).run();
 }
 
 }  // namespace

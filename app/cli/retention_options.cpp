@@ -21,17 +21,20 @@ namespace {
 /// A smaller recording is mostly tables beside its events.
 constexpr std::uint64_t kLeastBytes = 8'000'000;
 
-using Unit = std::pair<std::string_view, double>;
-constexpr std::array kDurations = {Unit{"", 1e9},   Unit{"s", 1e9},    Unit{"ms", 1e6},    Unit{"min", 60e9},
-                                   Unit{"m", 60e9}, Unit{"h", 3600e9}, Unit{"d", 86'400e9}};
+using UnitFactor = std::pair<std::string_view, double>;
+constexpr std::array kDurations = {UnitFactor{"", 1e9},      UnitFactor{"s", 1e9},  UnitFactor{"ms", 1e6},
+                                   UnitFactor{"min", 60e9},  UnitFactor{"m", 60e9}, UnitFactor{"h", 3600e9},
+                                   UnitFactor{"d", 86'400e9}};
 constexpr std::array kSizes = {
-    Unit{"B", 1},         Unit{"kB", 1e3},    Unit{"KB", 1e3},     Unit{"MB", 1e6},      Unit{"GB", 1e9},
-    Unit{"TB", 1e12},     Unit{"KiB", 1024},  Unit{"K", 1024},     Unit{"MiB", 1 << 20}, Unit{"M", 1 << 20},
-    Unit{"GiB", 1 << 30}, Unit{"G", 1 << 30}, Unit{"TiB", 0x1p40}, Unit{"T", 0x1p40}};
+    UnitFactor{"B", 1},        UnitFactor{"kB", 1e3},      UnitFactor{"KB", 1e3},
+    UnitFactor{"MB", 1e6},     UnitFactor{"GB", 1e9},      UnitFactor{"TB", 1e12},
+    UnitFactor{"KiB", 1024},   UnitFactor{"K", 1024},      UnitFactor{"MiB", 1 << 20},
+    UnitFactor{"M", 1 << 20},  UnitFactor{"GiB", 1 << 30}, UnitFactor{"G", 1 << 30},
+    UnitFactor{"TiB", 0x1p40}, UnitFactor{"T", 0x1p40}};
 
 /// A number above 0 with a unit. Throws CLI::ValidationError for others.
 template <std::size_t kUnits>
-double value_of(std::string_view text, const std::array<Unit, kUnits>& units, const char* examples) {
+double value_of(std::string_view text, const std::array<UnitFactor, kUnits>& units, const char* examples) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));

@@ -286,13 +286,13 @@ void write_bandwidths(Table& t, const Store& store, const analysis::Digest& dige
   }
 }
 
-struct Page {
+struct CsvTable {
   const char* file;
   const char* header;
   void (*write)(Table&, const Store&, const ExportPart&);
   std::string (*more_columns)() = nullptr;
 };
-constexpr Page kPages[] = {
+constexpr CsvTable kCsvTables[] = {
     {"spans.csv",
      "rank,stream,depth,kind,label,code,begin_ns,end_ns,duration_ns,all_ranks_arrived_ns,a,b,c,v0,v1,"
      "paused_ns,open_until_ns,holds",
@@ -338,7 +338,7 @@ std::vector<std::string> write_csv(const std::string& folder, const Store& store
     table.commit();
     paths.push_back(path.string());
   };
-  for (const Page& page : kPages) {
+  for (const CsvTable& page : kCsvTables) {
     write(page.file, page.header + (page.more_columns != nullptr ? page.more_columns() : std::string()),
           [&](Table& table) { page.write(table, store, part); });
   }

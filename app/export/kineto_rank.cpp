@@ -24,7 +24,7 @@ using ev::EventKind;
 using ev::StreamId;
 using store::Store;
 
-constexpr std::size_t kFlushBytes = 1U << 16;
+constexpr std::size_t kRankFlushBytes = 1U << 16;
 constexpr int kMainThread = 1, kNotesThread = 2;
 
 /// Stream numbers as in PyTorch's traces: computation on 7; HTA requires numbers above 0.
@@ -141,7 +141,7 @@ class KinetoWriter {
   }
   void close() {
     text_ += '}';
-    if (text_.size() > kFlushBytes) flush();
+    if (text_.size() > kRankFlushBytes) flush();
   }
   void flush() {
     out_.write(text_.data(), static_cast<std::streamsize>(text_.size()));

@@ -13,6 +13,7 @@
 #include "app/store/chunk_identity.h"
 #include "app/store/crc32.h"
 #include "app/store/scratch.h"
+#include "app/store/zstd_contexts.h"
 
 namespace shardscope::store {
 namespace {
@@ -39,13 +40,6 @@ constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 constexpr int kZstdLevel = 1;
 /// A smaller chunk is read completely as fast, and would compress worse in two pieces.
 constexpr std::size_t kApartEvents = std::size_t{1} << 12;
-
-struct FreeCompressor {
-  void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
-};
-struct FreeDecompressor {
-  void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
-};
 
 /// Columns as stored in an encoded chunk.
 /// bytes: decompressed size; packed_bytes and crc: of the stored zstd frame.
@@ -166,7 +160,7 @@ std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   check(section);
   room.keep_at_most(kKeptRoom);
   std::byte* const columns = room.room(section.bytes);
-  thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
+  thread_local const Decompressor context(ZSTD_createDCtx());
   const std::size_t size =
       ZSTD_decompressDCtx(context.get(), columns, section.bytes, section.packed, section.packed_bytes);
   if (ZSTD_isError(size) != 0) {
@@ -180,7 +174,7 @@ std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
 /// Returns the number of bytes written to `out`.
 std::size_t compress(std::span<const std::byte> columns, std::byte* out, std::size_t room) {
   // Per thread: creating a context costs more than compressing a small chunk.
-  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  thread_local const Compressor context(ZSTD_createCCtx());
   const std::size_t packed =
       ZSTD_compressCCtx(context.get(), out, room, columns.data(), columns.size(), kZstdLevel);
   if (ZSTD_isError(packed) != 0) {

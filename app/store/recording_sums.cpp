@@ -18,7 +18,7 @@ namespace {
 /// Distributions and own times: a recorder that is killed loses what came since.
 constexpr std::chrono::seconds kTotalsEvery{60};
 /// A user changes the detail by hand: more changes than this are not kept.
-constexpr std::size_t kMostRare = 1024;
+constexpr std::size_t kMostDetailChanges = 1024;
 /// Rows of steps before the last one that are written again: a rank's values may come late.
 constexpr std::uint32_t kStepsAgain = 64;
 
@@ -152,7 +152,7 @@ void SumsWriter::limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare) {
   keep_firsts_of_stretch(rare);
   std::erase_if(rare, [&](const ev::Event& event) {
     if (ev::has_trait(event.kind, ev::EventTrait::kept_first_of_stretch)) return false;
-    if (ev::has_trait(event.kind, ev::EventTrait::kept_each)) return ++known.each > kMostRare;
+    if (ev::has_trait(event.kind, ev::EventTrait::kept_each)) return ++known.each > kMostDetailChanges;
     // Blocks that lay around a moment come late: theirs may be earlier.
     const auto [first, is_new] = known.firsts.emplace(event.kind, event.ticks);
     if (!is_new && first->second <= event.ticks) return true;

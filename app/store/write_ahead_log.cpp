@@ -16,7 +16,7 @@ namespace {
 //   frame:  0 page number, 4 pages of the database after a commit (0: the frame ends no commit),
 //           8 salt 1, 12 salt 2, 16 checksum of the header, of every frame before, of bytes 0 to 7 of this
 //           one and of its page
-constexpr std::size_t kHeaderBytes = 32, kFrameHeaderBytes = 24;
+constexpr std::size_t kLogHeaderBytes = 32, kFrameHeaderBytes = 24;
 constexpr std::uint32_t kMagic = 0x377F0682U;  ///< the last bit: checksums use big-endian words
 constexpr std::uint32_t kVersion = 3007000;
 constexpr std::uint32_t kLeastPage = 512, kMostPage = 65536;
@@ -88,7 +88,7 @@ LogScan scan_log(std::istream& log) {
   using State = LogScan::State;
   LogScan out;
   out.state = State::empty;
-  std::array<unsigned char, kHeaderBytes> head{};
+  std::array<unsigned char, kLogHeaderBytes> head{};
   if (!fill(log, head)) return out;
   std::optional<Header> header = header_of(head);
   if (!header) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kLine = 30;
 
-const char* word(FindScope scope) {
+const char* scope_name(FindScope scope) {
   switch (scope) {
     case FindScope::run:
       return "whole run";
@@ -31,10 +31,10 @@ void scope_choice(Context& ctx, Rect& line) {
   const Rect place = line.take_left(std::min(132.0F, line.w));
   ImGui::SetCursorScreenPos({place.x, place.y + 4});
   ImGui::SetNextItemWidth(place.w);
-  if (ImGui::BeginCombo("##scope", word(find.scope))) {
+  if (ImGui::BeginCombo("##scope", scope_name(find.scope))) {
     for (const FindScope scope : {FindScope::run, FindScope::shown, FindScope::measured}) {
       ImGui::BeginDisabled(scope == FindScope::measured && !app.measured);
-      if (ImGui::Selectable(word(scope), scope == find.scope)) {
+      if (ImGui::Selectable(scope_name(scope), scope == find.scope)) {
         find.scope = scope;
         find.range = app.time.range();
       }

@@ -15,9 +15,9 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kWide = 264;
+constexpr float kBesidePanel = 264;
 constexpr float kNarrow = 196;  ///< without the column of the peak
-constexpr float kLine = 18;
+constexpr float kLegendLine = 18;
 constexpr float kAmount = 68;
 constexpr float kAroundName = 28;  ///< of a name below the curve: square before, space after
 
@@ -94,14 +94,14 @@ bool MemoryLegend::toggled(Context& ctx, const Rect& place, ev::MemoryCategory c
   return !off;
 }
 
-float MemoryLegend::width_beside(float panel) { return panel > 720 ? kWide : kNarrow; }
+float MemoryLegend::width_beside(float panel) { return panel > 720 ? kBesidePanel : kNarrow; }
 
 void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::MemoryCategory>& used,
                                const store::MemorySample& now, const store::MemorySample& peak) {
   const Palette& c = ctx.colors();
   const store::Store& data = ctx.app.store();
   const bool with_peak = room.w > kNarrow;
-  Rect head = room.take_top(kLine);
+  Rect head = room.take_top(kLegendLine);
   if (with_peak) ctx.canvas.text_in(head.take_right(kAmount), "at peak", c.muted, Font::small, Align::right);
   const bool known = data.is_known(ctx.app.memory_rank, ctx.app.now_ns());
   const Rect now_head = head.take_right(kAmount);
@@ -109,7 +109,7 @@ void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::Me
   if (!known && ctx.hovered(now_head)) ctx.tip(not_kept_text() + ": the most that was held about now");
   const auto line = [&](std::string_view label, std::int64_t at_now, std::int64_t at_peak, float indent = 0,
                         std::string_view note = "") {
-    Rect row = room.take_top(kLine);
+    Rect row = room.take_top(kLegendLine);
     row.take_left(indent);
     if (with_peak) draw_amount(ctx, row.take_right(kAmount), at_peak);
     draw_amount(ctx, row.take_right(kAmount), at_now);
@@ -121,11 +121,11 @@ void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::Me
   constexpr float kIndent = 16;  // after the square
   const bool device = ctx.app.memory_pool == ev::MemoryPool::device;
   const std::vector<ev::MemoryCategory> shown =
-      largest_categories(used, now, peak, static_cast<int>((room.h - (device ? 79 : 61)) / kLine));
+      largest_categories(used, now, peak, static_cast<int>((room.h - (device ? 79 : 61)) / kLegendLine));
   std::int64_t rest_now = now.total();
   std::int64_t rest_at_peak = peak.total();
   for (auto category = shown.rbegin(); category != shown.rend(); ++category) {
-    toggled(ctx, {room.x, room.y, room.w, kLine}, *category);
+    toggled(ctx, {room.x, room.y, room.w, kLegendLine}, *category);
     const std::int64_t at_now = now.bytes[static_cast<std::size_t>(*category)];
     const std::int64_t at_peak = peak.bytes[static_cast<std::size_t>(*category)];
     const std::string note =
@@ -140,12 +140,12 @@ void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::Me
   ctx.canvas.horizontal(room.x, room.y, room.w, c.line);
   room.take_top(3);
   line("total", now.total(), peak.total());
-  if (device) draw_outside(ctx, room.take_top(kLine), with_peak, peak);
+  if (device) draw_outside(ctx, room.take_top(kLegendLine), with_peak, peak);
   const std::int32_t stage = stage_of(data);
   line("model states", store::model_state_bytes(now, stage), store::model_state_bytes(peak, stage));
   const auto most = model_state_peak(data, ctx.app.memory_rank, ctx.app.memory_pool);
-  if (most && room.h >= kLine) {
-    const Rect row = room.take_top(kLine);
+  if (most && room.h >= kLegendLine) {
+    const Rect row = room.take_top(kLegendLine);
     ctx.canvas.text_in(row, most->text(), c.muted, Font::small);
     if (ctx.hovered(row)) ctx.tip(most->text() + " at " + timestamp(most->at_ns, 1'000'000));
   }
@@ -163,17 +163,17 @@ float MemoryLegend::height_below(const Canvas& canvas, float width,
     }
     left -= w;
   }
-  return kLine * rows;
+  return kLegendLine * rows;
 }
 
 void MemoryLegend::draw_below(Context& ctx, Rect room, const std::vector<ev::MemoryCategory>& used) {
-  Rect line = room.take_top(kLine);
+  Rect line = room.take_top(kLegendLine);
   for (auto category = used.rbegin(); category != used.rend(); ++category) {
     const std::string label = word(*category);
     const float w = ctx.canvas.width(label, Font::small) + kAroundName;
     if (line.w < w) {
-      if (room.h < kLine) return;
-      line = room.take_top(kLine);
+      if (room.h < kLegendLine) return;
+      line = room.take_top(kLegendLine);
     }
     const Rect place = line.take_left(w);
     const bool off = toggled(ctx, place, *category);
