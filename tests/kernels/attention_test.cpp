@@ -12,8 +12,6 @@ struct Shape {
   std::int64_t B, T, C, H;
 };
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// Straight from the definition, in double.
 Doubles reference(const Doubles& qkv, const Shape& s) {
   const std::int64_t D = s.C / s.H;

@@ -16,14 +16,14 @@ using cpu::Trans;
 using GemmTest = OnEveryIsa;
 SHARDSCOPE_ON_EVERY_ISA(GemmTest);
 
-struct Size {
+struct ProductSize {
   std::int64_t m, n, k;
 };
 // Around the tile (8 x 48), the strip of a transposed operand (64), the segment and the block of depth (64,
 // 512) and the blocks of columns (192, 384).
-constexpr std::array<Size, 12> kSizes{Size{1, 1, 1},   {7, 16, 3},     {8, 48, 64},   {9, 49, 65},
-                                      {63, 47, 130},   {64, 33, 512},  {65, 97, 513}, {130, 200, 70},
-                                      {20, 401, 1100}, {193, 385, 65}, {3, 769, 9},   {72, 15, 1030}};
+constexpr std::array<ProductSize, 12> kProducts{
+    ProductSize{1, 1, 1}, {7, 16, 3},     {8, 48, 64},     {9, 49, 65},    {63, 47, 130}, {64, 33, 512},
+    {65, 97, 513},        {130, 200, 70}, {20, 401, 1100}, {193, 385, 65}, {3, 769, 9},   {72, 15, 1030}};
 
 /// A stored matrix of rows x columns in the middle of NaNs, `gap` behind every row.
 class Matrix {
@@ -68,7 +68,7 @@ float element(const Matrix& x, Trans trans, std::int64_t row, std::int64_t colum
   return trans == Trans::no ? x(row, column) : x(column, row);
 }
 
-Gemm shape_of(const Size& s, Trans trans_a, Trans trans_b, const Matrix& a, const Matrix& b,
+Gemm shape_of(const ProductSize& s, Trans trans_a, Trans trans_b, const Matrix& a, const Matrix& b,
               const Matrix& c) {
   return {.trans_a = trans_a,
           .trans_b = trans_b,
@@ -81,7 +81,7 @@ Gemm shape_of(const Size& s, Trans trans_a, Trans trans_b, const Matrix& a, cons
 }
 
 TEST_P(GemmTest, AgreesWithSumsInDouble) {
-  for (const Size& s : kSizes) {
+  for (const ProductSize& s : kProducts) {
     for (const int kind : {0, 1, 2, 3}) {
       const Trans trans_a = kind % 2 == 0 ? Trans::no : Trans::yes;
       const Trans trans_b = kind / 2 == 0 ? Trans::no : Trans::yes;
@@ -118,7 +118,7 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
 }
 
 TEST_P(GemmTest, NoBitDependsOnThreadsOrOnTheRowsAround) {
-  const Size whole{150, 100, 600};
+  const ProductSize whole{150, 100, 600};
   for (const Trans trans_a : {Trans::no, Trans::yes}) {
     const Matrix a = stored(whole.m, whole.k, trans_a, 5);
     const Matrix b = stored(whole.k, whole.n, Trans::yes, 6);

@@ -8,20 +8,18 @@ namespace {
 using Linear = OnEveryIsa;
 SHARDSCOPE_ON_EVERY_ISA(Linear);
 
-struct Shape {
+struct LinearShape {
   std::int64_t N, in, out;
 };
 // The last ones cross the blocks 16-bit operands are converted in (512 and 2048 rows, 2^21 weights).
-constexpr std::array<Shape, 9> kShapes{Shape{1, 1, 1}, {1, 7, 3},       {3, 1, 17},
-                                       {17, 30, 10},   {64, 48, 96},    {521, 24, 31},
-                                       {2055, 9, 5},   {5, 2048, 1041}, {530, 1030, 2051}};
+constexpr std::array<LinearShape, 9> kLinearShapes{LinearShape{1, 1, 1}, {1, 7, 3},       {3, 1, 17},
+                                                   {17, 30, 10},         {64, 48, 96},    {521, 24, 31},
+                                                   {2055, 9, 5},         {5, 2048, 1041}, {530, 1030, 2051}};
 
 /// Slow to make and to check, and about blocks, which no instruction set changes: run once.
-bool is_large(const Shape& s) { return s.N * s.in * s.out > 1'000'000; }
+bool is_large(const LinearShape& s) { return s.N * s.in * s.out > 1'000'000; }
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-Doubles reference_forward(const Doubles& x, const Doubles& w, const Doubles& bias, const Shape& s) {
+Doubles reference_forward(const Doubles& x, const Doubles& w, const Doubles& bias, const LinearShape& s) {
   Doubles y(at(s.N * s.out));
   for (std::int64_t n = 0; n < s.N; ++n) {
     for (std::int64_t o = 0; o < s.out; ++o) {
@@ -41,7 +39,7 @@ double absolute_bound(std::int64_t depth, DType type) {
 }
 
 TEST_P(Linear, ForwardWithAndWithoutBias) {
-  for (const Shape& s : kShapes) {
+  for (const LinearShape& s : kLinearShapes) {
     for (const DType type : kAllTypes) {
       if (is_large(s) && (type != DType::bf16 || GetParam() != cpu::best_isa())) continue;
       const Array x(random_doubles(s.N * s.in, 1), type);
@@ -63,7 +61,8 @@ TEST_P(Linear, ForwardWithAndWithoutBias) {
 
 /// Depths within one block and over several, with columns and rows that fill no tile.
 TEST_P(Linear, ForwardOntoSomething) {
-  for (const Shape& s : {Shape{1, 1, 1}, Shape{17, 30, 10}, Shape{19, 1100, 67}, Shape{521, 24, 31}}) {
+  for (const LinearShape& s :
+       {LinearShape{1, 1, 1}, LinearShape{17, 30, 10}, LinearShape{19, 1100, 67}, LinearShape{521, 24, 31}}) {
     for (const DType type : kAllTypes) {
       const Array x(random_doubles(s.N * s.in, 1), type);
       const Array w(random_doubles(s.out * s.in, 2), type);
@@ -93,7 +92,8 @@ TEST_P(Linear, ForwardOntoSomething) {
 /// As the layers one after the other, to the bit; those are compared with their formulas elsewhere. Also
 /// where the GELU is flat, and over several blocks of depth.
 TEST_P(Linear, GeluWithinProducts) {
-  for (const Shape& s : {Shape{1, 1, 1}, Shape{17, 30, 10}, Shape{19, 1100, 67}, Shape{67, 19, 1100}}) {
+  for (const LinearShape& s : {LinearShape{1, 1, 1}, LinearShape{17, 30, 10}, LinearShape{19, 1100, 67},
+                               LinearShape{67, 19, 1100}}) {
     for (const DType type : kAllTypes) {
       const Array x(random_doubles(s.N * s.in, 1), type);
       const Array w(random_doubles(s.out * s.in, 2), type);
@@ -131,7 +131,7 @@ TEST_P(Linear, GeluWithinProducts) {
 }
 
 TEST_P(Linear, BackwardAgainstCentralDifferences) {
-  for (const Shape& s : {Shape{1, 1, 1}, Shape{3, 7, 5}, Shape{7, 10, 3}}) {
+  for (const LinearShape& s : {LinearShape{1, 1, 1}, LinearShape{3, 7, 5}, LinearShape{7, 10, 3}}) {
     Doubles x = random_doubles(s.N * s.in, 4);
     Doubles w = random_doubles(s.out * s.in, 5);
     Doubles bias = random_doubles(s.out, 6);
@@ -150,7 +150,7 @@ TEST_P(Linear, BackwardAgainstCentralDifferences) {
 }
 
 TEST_P(Linear, BackwardOfEveryTypeSetsAndAdds) {
-  for (const Shape& s : kShapes) {
+  for (const LinearShape& s : kLinearShapes) {
     for (const DType type : kAllTypes) {
       if (is_large(s) && (type != DType::bf16 || GetParam() != cpu::best_isa())) continue;
       const Array x(random_doubles(s.N * s.in, 8), type);
@@ -209,7 +209,7 @@ TEST_P(Linear, MissingDxAndDbiasAreLeftOut) {
 }
 
 TEST_P(Linear, RepeatedCallsAgreeBitwiseAndHoldNoMoreMemory) {
-  const Shape s{96, 64, 80};
+  const LinearShape s{96, 64, 80};
   for (const DType type : kAllTypes) {
     const Array x(random_doubles(s.N * s.in, 1), type);
     const Array w(random_doubles(s.out * s.in, 2), type);

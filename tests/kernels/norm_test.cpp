@@ -10,8 +10,6 @@ SHARDSCOPE_ON_EVERY_ISA(LayerNorm);
 
 constexpr float kEpsilon = 1e-5F;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 Doubles reference(const Doubles& x, const Doubles& w, const Doubles& b, std::int64_t N, std::int64_t C) {
   Doubles y(x.size());
   for (std::int64_t n = 0; n < N; ++n) {

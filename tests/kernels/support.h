@@ -20,6 +20,9 @@ namespace shardscope::kernels::test {
 
 using Doubles = std::vector<double>;
 
+/// As an index.
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
 inline Doubles random_doubles(std::int64_t n, unsigned seed, double low = -1.0, double high = 1.0) {
   std::mt19937_64 engine(seed);
   std::uniform_real_distribution<double> uniform(low, high);

@@ -14,12 +14,12 @@
 namespace shardscope::analysis {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// Writes opcodes as torch/csrc/jit/serialization/pickler.cpp does: protocol 2, texts kept and named again.
 class FlightPickler {
  public:
-  static std::string of(const json& value) {
+  static std::string of(const Json& value) {
     FlightPickler out;
     out.bytes_ = "\x80\x02";
     out.push(value);
@@ -30,7 +30,7 @@ class FlightPickler {
   void little(std::uint64_t value, int count) {
     for (int i = 0; i < count; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
   }
-  void push(const json& value) {
+  void push(const Json& value) {
     if (value.is_null()) bytes_ += 'N';
     if (value.is_boolean()) bytes_ += value.get<bool>() ? '\x88' : '\x89';
     if (value.is_number_integer()) {
@@ -57,7 +57,7 @@ class FlightPickler {
     }
     if (value.is_array()) {
       bytes_ += "](";
-      for (const json& one : value) push(one);
+      for (const Json& one : value) push(one);
       bytes_ += 'e';
     }
     if (value.is_object()) {
@@ -84,8 +84,8 @@ struct FlightMade {
 };
 
 /// One rank's operations, in their order, as NCCL's are recorded.
-json dump_of(const std::vector<FlightMade>& issued, const std::vector<int>& world, int first_record = 0) {
-  json entries = json::array();
+Json dump_of(const std::vector<FlightMade>& issued, const std::vector<int>& world, int first_record = 0) {
+  Json entries = Json::array();
   std::map<std::string, int> sequences;
   int record = first_record;
   for (const FlightMade& one : issued) {
@@ -110,7 +110,7 @@ json dump_of(const std::vector<FlightMade>& issued, const std::vector<int>& worl
            {{"name", "step"}, {"filename", "train.py"}, {"line", one.line}}}}});
     ++record;
   }
-  json groups = {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", json(world).dump()}}},
+  Json groups = {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", Json(world).dump()}}},
                  {"1", {{"name", "1"}, {"desc", "pair"}, {"ranks", "[0, 1]"}}}};
   return {{"version", "2.10"}, {"pg_config", std::move(groups)}, {"entries", std::move(entries)}};
 }
@@ -145,10 +145,10 @@ using What = FlightDifference::What;
 
 TEST(FlightRecorder, ARankThatNeverCameIsNamedWithItsLastLine) {
   const FlightMade first{.line = 10}, second = begun({.name = "all_gather", .line = 20});
-  const json came = dump_of({first, second}, {0, 1, 2}), absent = dump_of({first}, {0, 1, 2});
+  const Json came = dump_of({first, second}, {0, 1, 2}), absent = dump_of({first}, {0, 1, 2});
   for (const bool is_pickle : {true, false}) {
     FlightAnswer answer;
-    const auto written = [&](const json& dump) { return is_pickle ? FlightPickler::of(dump) : dump.dump(); };
+    const auto written = [&](const Json& dump) { return is_pickle ? FlightPickler::of(dump) : dump.dump(); };
     compare(answer, {written(came), written(absent), written(came)});
     EXPECT_EQ(answer.difference().what, What::missing);
     EXPECT_EQ(answer.difference().sequence, 2);
@@ -188,16 +188,16 @@ TEST(FlightRecorder, TheFirstDifferenceIsNamedWithBothSides) {
 }
 
 TEST(FlightRecorder, PartsOfACoalescedOperationAreCounted) {
-  json two = dump_of({{}, begun({}), begun({.name = "broadcast", .line = 60})}, {0, 1});
+  Json two = dump_of({{}, begun({}), begun({.name = "broadcast", .line = 60})}, {0, 1});
   two["entries"][2]["collective_seq_id"] = 2;  // issued with the one before, as one
-  json one = two;
+  Json one = two;
   one["entries"].erase(2);
   FlightAnswer answer;
   compare(answer, {FlightPickler::of(two), FlightPickler::of(one)});
   EXPECT_EQ(answer.difference().what, What::count) << answer.lines.front();
   EXPECT_EQ(answer.difference().sequence, 2);
   // In another part they differ by what that is.
-  json other = two;
+  Json other = two;
   other["entries"][2]["profiling_name"] = "nccl:reduce";
   FlightAnswer unlike;
   compare(unlike, {FlightPickler::of(two), FlightPickler::of(other)});
@@ -216,14 +216,14 @@ TEST(FlightRecorder, SizesThatMayDifferDoNot) {
       alike({.name = "all_to_all", .sizes = {3}}, {.name = "all_to_all", .sizes = {5}}));  // in and out alike
   EXPECT_FALSE(alike({.name = "all_gather", .sizes = {3}}, {.name = "all_gather", .sizes = {5}}));
   // The root alone gives what is scattered.
-  json root = dump_of({{.name = "scatter"}}, {0, 1}), other = root;
-  other["entries"][0]["input_sizes"] = json::array();
-  other["entries"][0]["input_dtypes"] = json::array();
+  Json root = dump_of({{.name = "scatter"}}, {0, 1}), other = root;
+  other["entries"][0]["input_sizes"] = Json::array();
+  other["entries"][0]["input_dtypes"] = Json::array();
   FlightAnswer answer;
   compare(answer, {FlightPickler::of(root), FlightPickler::of(other)});
   EXPECT_FALSE(answer.comparison.groups.at(0).difference.has_value());
   // What all give and take together must agree.
-  json uneven = dump_of({{.name = "all_to_all"}}, {0, 1});
+  Json uneven = dump_of({{.name = "all_to_all"}}, {0, 1});
   uneven["entries"][0]["output_sizes"] = {{7}};
   FlightAnswer unequal;
   compare(unequal, {FlightPickler::of(uneven), FlightPickler::of(dump_of({{.name = "all_to_all"}}, {0, 1}))});
@@ -296,7 +296,7 @@ TEST(FlightRecorder, OfABufferThatHasWrappedNothingIsSaidBeforeItsBegin) {
   EXPECT_EQ(behind.difference().sequence, 3);
   EXPECT_EQ(behind.comparison.culprits, FlightRanks{1});
   // Operations that have completed may be left out: then one that is not there may have been issued.
-  json active = dump_of({{}, {}}, {0, 1});
+  Json active = dump_of({{}, {}}, {0, 1});
   active["entries"][1]["record_id"] = 7;
   FlightAnswer unknown;
   compare(unknown, {FlightPickler::of(dump_of({{}, {}, begun({})}, {0, 1})), FlightPickler::of(active)});
@@ -320,7 +320,7 @@ TEST(FlightRecorder, WhatIsNoDumpIsRefused) {
   refused("{}", "no version");
   refused(FlightPickler::of({{"version", "9.0"}}), "version 9.0");
   refused(FlightPickler::of({{"version", "2.10"}, {"entries", {1}}}), "an entry is no dictionary");
-  refused(FlightPickler::of(json::array()), "no dictionary");
+  refused(FlightPickler::of(Json::array()), "no dictionary");
   const std::string sound = FlightPickler::of(dump_of({{}}, {0, 1}));
   refused(sound.substr(0, sound.size() / 2), "ends early");
   // os.system("id"), as `pickle.dumps` writes what runs it when loaded.
@@ -339,7 +339,7 @@ TEST(FlightRecorder, WhatIsNoDumpIsRefused) {
                       "a.",
                       8),
           "no list or dictionary");
-  json negative = dump_of({{}}, {0, 1});
+  Json negative = dump_of({{}}, {0, 1});
   negative["entries"][0]["input_sizes"] = {{-1}};
   refused(FlightPickler::of(negative), "are no sizes");
 }

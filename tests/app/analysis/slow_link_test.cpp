@@ -33,8 +33,8 @@ struct PairsRun {
 
 /// In steps of 10 ms four pairs each move a megabyte in a millisecond, after they computed for 5 ms.
 std::vector<Finding> findings_of(const PairsRun& run) {
-  constexpr std::uint32_t kWorld = 8;
-  RunBuilder builder(kWorld, 2);
+  constexpr std::uint32_t kRanks = 8;
+  RunBuilder builder(kRanks, 2);
   const auto reduces = [&](std::uint32_t rank, std::uint32_t step, std::uint32_t group, std::int64_t begin,
                            std::int64_t come, std::int64_t end) {
     const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::group, group),
@@ -47,7 +47,7 @@ std::vector<Finding> findings_of(const PairsRun& run) {
                     kMs);
   };
   for (std::uint32_t step = 0; step < 10; ++step) {
-    for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       const Pair& pair = run.pairs[rank / 2];
       const std::int64_t at = step * kStepNs, come = at + 5 * kMs + pair.late_ns,
                          begin = rank % 2 == 1 ? come : at + 5 * kMs,
@@ -64,7 +64,7 @@ std::vector<Finding> findings_of(const PairsRun& run) {
     }
   }
   store::Store& store = builder.build();
-  for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     ev::RunTables tables = *store.rank_tables(rank);
     const std::uint32_t pair = rank / 2 * 2, four = rank / 4 * 4;
     tables.groups = {{0, "pair", ev::GroupPurpose::data, {pair, pair + 1}},

@@ -20,7 +20,7 @@ std::string recording_path(const std::string& name) {
       .string();
 }
 
-CollectorOptions node_of(const Collector& top) {
+CollectorOptions node_below(const Collector& top) {
   CollectorOptions options = local();
   options.upstream = top.publish_endpoint();
   return options;
@@ -98,7 +98,7 @@ TEST(Chain, ARecordingThroughNodesIsTheOneOfAFlatRun) {
     CollectorOptions options = local();
     options.record_path = chained_path;
     Collector top(options);
-    Collector left(node_of(top)), right(node_of(top));
+    Collector left(node_below(top)), right(node_below(top));
     const std::string a = left.publish_endpoint(), b = right.publish_endpoint();
     play({a, a, b, b}, kSteps, origin);
     ASSERT_TRUE(eventually([&] { return top.status().finished; }, 30s));
@@ -138,7 +138,7 @@ TEST(Chain, ClocksOfRankAndNodeComposeWithinTheResidual) {
   const std::int64_t origin = monotonic_now_ns();
   const HostClock node_clock{.skew_ns = 5'000'000'000, .drift_ppm = 40, .origin_ns = origin};
   const HostClock rank_clock{.skew_ns = -9'000'000'000, .drift_ppm = -30, .origin_ns = origin};
-  CollectorOptions options = node_of(top);
+  CollectorOptions options = node_below(top);
   options.clock = node_clock;
   options.clock_id = "node";
   Collector node(options);
@@ -171,7 +171,7 @@ TEST(Chain, ClocksOfRankAndNodeComposeWithinTheResidual) {
 TEST(Chain, CollectivesRefineTheClockOfANode) {
   Collector top(local());
   const HostClock node_clock{.skew_ns = 5'000'000'000};
-  CollectorOptions options = node_of(top);
+  CollectorOptions options = node_below(top);
   options.clock = node_clock;
   options.clock_id = "node";
   Collector node(options);
@@ -213,7 +213,7 @@ TEST(Chain, CollectivesRefineTheClockOfANode) {
 TEST(Chain, AnUpperCollectorThatStartsAnewLearnsTheRunAgain) {
   auto top = std::make_unique<Collector>(local());
   const std::string endpoint = top->publish_endpoint();
-  Collector node(node_of(*top));
+  Collector node(node_below(*top));
   GateKeeper gates[2];
   std::vector<std::unique_ptr<RankLink>> links;
   const std::int64_t origin = monotonic_now_ns();
@@ -263,7 +263,7 @@ TEST(Chain, AnUpperCollectorThatStartsAnewLearnsTheRunAgain) {
 
 TEST(Chain, CommandsReachTheRanksAndOnlyFromTheTop) {
   Collector top(local());
-  Collector node(node_of(top));
+  Collector node(node_below(top));
   std::atomic<int> level{3};
   GateKeeper gate;
   RankLinkOptions options;

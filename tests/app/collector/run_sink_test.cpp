@@ -16,7 +16,7 @@ namespace {
 
 namespace ev = shardscope::instrumentation;
 
-wire::Tables tables_of(std::uint32_t rank) {
+wire::Tables rank_tables(std::uint32_t rank) {
   wire::Tables tables;
   ev::RunTables& t = tables.tables;
   t.run_id = "run";
@@ -44,7 +44,7 @@ wire::Header sink_header(std::uint32_t rank) {
 TEST(RunSink, AViewerGetsTheRunsConfigurationOnceAndAnotherOneToo) {
   RunSink sink("");
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    wire::Tables tables = tables_of(rank);
+    wire::Tables tables = rank_tables(rank);
     tables.tables.world = tables.tables.local_world = 3;
     tables.tables.config_json = rank == 2 ? R"({"other": 1})" : R"({"run": 1})";
     if (rank == 1) tables.tables.drop_lists();
@@ -77,9 +77,9 @@ TEST(RunSink, WhatRanksAddAlikeIsRecordedOfEach) {
     RunSink sink(path);
     sink.open_recording(path);
     const std::array order{first, 1 - first};
-    for (const std::uint32_t rank : order) sink.tables(sink_header(rank), tables_of(rank));
+    for (const std::uint32_t rank : order) sink.tables(sink_header(rank), rank_tables(rank));
     for (const std::uint32_t rank : order) {
-      wire::Tables more = tables_of(rank);
+      wire::Tables more = rank_tables(rank);
       more.tables.param_groups.push_back({"all", 1e-3, 0.9, 0.99, 1e-8, 0.1, {0}});
       sink.tables(sink_header(rank), more);
     }

@@ -34,7 +34,7 @@ std::string attribute(const json& of, const std::string& key) {
   return "";
 }
 
-Exported exported(const store::Store& store, const OtlpOptions& options = {}) {
+Exported otlp_of(const store::Store& store, const OtlpOptions& options = {}) {
   std::ostringstream out;
   write_otlp(out, store, options);
   Exported result;
@@ -85,7 +85,7 @@ store::Store& two_ranks(RunBuilder& run) {
 TEST(Otlp, EachSpanIsBelowTheInnermostThatItBeginsIn) {
   RunBuilder run(2);
   const Exported all =
-      exported(two_ranks(run), {.ranks = {}, .steps = {}, .unix_offset_ns = {}, .version = "1"});
+      otlp_of(two_ranks(run), {.ranks = {}, .steps = {}, .unix_offset_ns = {}, .version = "1"});
   const json& root = named(all, "step of all ranks", "run");
   EXPECT_FALSE(root.contains("parentSpanId"));
   EXPECT_EQ(at(root, "endTimeUnixNano") - at(root, "startTimeUnixNano"), 101 * kMs);
@@ -118,17 +118,17 @@ TEST(Otlp, TimesAreThoseOfTheWallClock) {
   RunBuilder run(2);
   const store::Store& store = two_ranks(run);
   const std::int64_t offset = 1'800'000'000'000'000'123;
-  const Exported all = exported(store, {.ranks = {}, .steps = {}, .unix_offset_ns = offset, .version = ""});
+  const Exported all = otlp_of(store, {.ranks = {}, .steps = {}, .unix_offset_ns = offset, .version = ""});
   EXPECT_EQ(at(named(all, "step", "rank 1"), "startTimeUnixNano"), store.origin_ns() + offset + kMs);
   EXPECT_EQ(attribute(all.lines[0]["resourceSpans"][0]["resource"], "shardscope.wall_clock"), "");
-  const Exported without = exported(store);
+  const Exported without = otlp_of(store);
   EXPECT_EQ(at(named(without, "step", "rank 1"), "startTimeUnixNano"), kMs);
   EXPECT_NE(attribute(without.lines[0]["resourceSpans"][0]["resource"], "shardscope.wall_clock"), "");
 }
 
 TEST(Otlp, OneResourceALineAndNoneEmpty) {
   RunBuilder run(2);
-  const Exported all = exported(two_ranks(run));
+  const Exported all = otlp_of(two_ranks(run));
   ASSERT_EQ(all.lines.size(), 3U);
   std::set<std::string> instances;
   for (const json& line : all.lines) {
@@ -141,11 +141,11 @@ TEST(Otlp, OneResourceALineAndNoneEmpty) {
 
 TEST(Otlp, RanksAndStepsAreThoseChosen) {
   const store::Store store = store::make_synthetic_store();
-  const Exported whole = exported(store);
+  const Exported whole = otlp_of(store);
   ASSERT_GE(store.steps().size(), 2U);
   const std::uint32_t step = store.steps()[1].step;
   const Exported part =
-      exported(store, {.ranks = {1}, .steps = std::pair{step, step}, .unix_offset_ns = {}, .version = ""});
+      otlp_of(store, {.ranks = {1}, .steps = std::pair{step, step}, .unix_offset_ns = {}, .version = ""});
   EXPECT_LT(part.spans.size(), whole.spans.size());
   ASSERT_FALSE(part.spans.empty());
   std::set<std::string> traces, instances;
@@ -157,16 +157,16 @@ TEST(Otlp, RanksAndStepsAreThoseChosen) {
   }
   EXPECT_EQ(traces.size(), 1U);
   EXPECT_EQ(instances, (std::set<std::string>{"\"run\"", "\"rank 1\""}));
-  EXPECT_THROW((void)exported(store, {.ranks = {999}, .steps = {}, .unix_offset_ns = {}, .version = ""}),
+  EXPECT_THROW((void)otlp_of(store, {.ranks = {999}, .steps = {}, .unix_offset_ns = {}, .version = ""}),
                std::runtime_error);
   EXPECT_THROW(
-      (void)exported(store,
-                     {.ranks = {}, .steps = std::pair{90000U, 90001U}, .unix_offset_ns = {}, .version = ""}),
+      (void)otlp_of(store,
+                    {.ranks = {}, .steps = std::pair{90000U, 90001U}, .unix_offset_ns = {}, .version = ""}),
       std::runtime_error);
 }
 
 TEST(Otlp, ParentsAreThereAndBeginBeforeTheirChildren) {
-  const Exported all = exported(store::make_synthetic_store());
+  const Exported all = otlp_of(store::make_synthetic_store());
   std::size_t children = 0;
   for (const json& span : all.spans) {
     EXPECT_LE(at(span, "startTimeUnixNano"), at(span, "endTimeUnixNano"));
@@ -187,7 +187,7 @@ TEST(Otlp, WhatIsMissingAndWhatHasNotEndedIsSaid) {
   run.drop(0, 25);
   run.instant(0, 30 * kMs, EventKind::step_begin, StreamId::host, 1);
   run.instant(0, 40 * kMs, EventKind::micro_step_begin, StreamId::host, 0, 1);
-  const Exported all = exported(run.build());
+  const Exported all = otlp_of(run.build());
   const json& missing = named(all, "events missing", "rank 0");
   EXPECT_NE(attribute(missing, "shardscope.missing").find("25 events dropped"), std::string::npos);
   bool open = false;
@@ -206,7 +206,7 @@ TEST(Otlp, NamesMayHoldAnything) {
   tables.model = "a\"b\n\xff";
   store.set_tables(0, tables);
   run.span(0, 0, 10 * kMs, EventKind::step_begin, StreamId::host, 0);
-  const Exported all = exported(run.build());
+  const Exported all = otlp_of(run.build());
   EXPECT_EQ(all.spans.size(), 2U);
 }
 

@@ -72,22 +72,22 @@ Chunk random_chunk(std::uint64_t seed, std::size_t events) {
   return chunk;
 }
 
-constexpr std::size_t kHeader = 136;
+constexpr std::size_t kChunkHeader = 136;
 
 /// Makes the checksums of a tampered chunk right again, as a hostile sender would.
 void forge(std::vector<std::byte>& bytes) {
   std::uint32_t states = 0;  // compressed bytes of the first section
   std::memcpy(&states, bytes.data() + 112, 4);
-  states = std::min(states, static_cast<std::uint32_t>(bytes.size() - kHeader));
+  states = std::min(states, static_cast<std::uint32_t>(bytes.size() - kChunkHeader));
   std::memcpy(bytes.data() + 112, &states, 4);
-  const std::uint32_t first = crc32c(bytes.data() + kHeader, states);
+  const std::uint32_t first = crc32c(bytes.data() + kChunkHeader, states);
   std::memcpy(bytes.data() + 116, &first, 4);
-  const auto others = static_cast<std::uint32_t>(bytes.size() - kHeader - states);
-  std::memcpy(bytes.data() + kHeader - 12, &others, 4);
-  const std::uint32_t second = crc32c(bytes.data() + kHeader + states, others);
-  std::memcpy(bytes.data() + kHeader - 8, &second, 4);
-  const std::uint32_t header = crc32c(bytes.data(), kHeader - 4);
-  std::memcpy(bytes.data() + kHeader - 4, &header, 4);
+  const auto others = static_cast<std::uint32_t>(bytes.size() - kChunkHeader - states);
+  std::memcpy(bytes.data() + kChunkHeader - 12, &others, 4);
+  const std::uint32_t second = crc32c(bytes.data() + kChunkHeader + states, others);
+  std::memcpy(bytes.data() + kChunkHeader - 8, &second, 4);
+  const std::uint32_t header = crc32c(bytes.data(), kChunkHeader - 4);
+  std::memcpy(bytes.data() + kChunkHeader - 4, &header, 4);
 }
 
 TEST(Crc32, KnownValues) {
@@ -148,7 +148,7 @@ TEST(Chunk, ALargeOneIsReadInParts) {
   EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::others), std::runtime_error);
   EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size()), std::runtime_error);
   damaged = encoded;
-  damaged[kHeader + 50] ^= std::byte{1};
+  damaged[kChunkHeader + 50] ^= std::byte{1};
   expect_same(Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::others), others);
   EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::states), std::runtime_error);
   EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size()), std::runtime_error);
@@ -200,7 +200,7 @@ TEST(Chunk, ForgedBytesNeverCrash) {
     std::vector<std::byte> copy = i % 4 == 0 ? apart : small;
     const std::size_t flips = 1 + random() % 4;
     for (std::size_t f = 0; f < flips; ++f) copy[random() % copy.size()] = static_cast<std::byte>(random());
-    if (random() % 4 == 0) copy.resize(kHeader + random() % (copy.size() - kHeader));
+    if (random() % 4 == 0) copy.resize(kChunkHeader + random() % (copy.size() - kChunkHeader));
     forge(copy);
     for (const Chunk::Part part : {Chunk::Part::all, Chunk::Part::states, Chunk::Part::others}) {
       try {

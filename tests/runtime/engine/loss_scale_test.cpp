@@ -19,7 +19,7 @@ RunSpec spec_of(int stage, const std::string& type, std::uint32_t world, std::in
   return spec;
 }
 
-TrainingRun untrained(RunSpec spec) {
+TrainingRun without_a_step(RunSpec spec) {
   spec.steps = 0;
   return train(spec);
 }
@@ -42,7 +42,7 @@ TEST(Overflow, OnOneRankSkipsTheStepOfAll) {
       RunSpec spec = spec_of(stage, "fp16", 3, 2);
       spec.config["fp16"]["hysteresis"] = 1;
       if (offload) spec.config["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};
-      const TrainingRun before = untrained(spec);
+      const TrainingRun before = without_a_step(spec);
       for (const std::uint32_t rank : {0U, 1U, 2U}) {
         spec.overflows_on = rank;
         const TrainingRun run = train(spec);
@@ -65,7 +65,7 @@ TEST(Overflow, OnOneRankSkipsTheStepOfAll) {
 TEST(Overflow, InBf16IsSkippedWhereItIsChecked) {
   for (const int stage : {1, 2, 3}) {
     RunSpec spec = spec_of(stage, "bf16", 2, 2);
-    const TrainingRun before = untrained(spec);
+    const TrainingRun before = without_a_step(spec);
     spec.overflows_on = 1;
     for (const bool check : {true, false}) {
       for (const std::string compat : {"shardscope", "deepspeed"}) {

@@ -22,8 +22,8 @@
 namespace shardscope::offload {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 std::vector<std::byte> noise(std::size_t bytes) {
   std::vector<std::byte> data(bytes);

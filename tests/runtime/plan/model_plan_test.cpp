@@ -42,7 +42,7 @@ std::string tiny(const std::string& node) {
          node + "]}}";
 }
 
-std::string error_of(const std::string& text) {
+std::string plan_error(const std::string& text) {
   try {
     (void)build_model_plan(parse_model_spec(text));
   } catch (const std::invalid_argument& error) {
@@ -147,32 +147,32 @@ TEST(ModelPlan, LeafModuleTakesTheParametersBelowIt) {
 
 TEST(ModelSpec, ErrorsNameThePathTheValueAndTheRemedy) {
   const std::string good = R"({"kind": "linear", "name": "fc", "in": 4, "out": 2})";
-  EXPECT_EQ(error_of(tiny(good)), "(no error)");
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 5, "out": 2})")),
+  EXPECT_EQ(plan_error(tiny(good)), "(no error)");
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "name": "fc", "in": 5, "out": 2})")),
               HasSubstr("fc: \"linear\" takes width 5, but gets 4"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 4, "out": 3})")),
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "name": "fc", "in": 4, "out": 3})")),
               HasSubstr("gives width 3"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "in": 4, "out": 2})")), HasSubstr("has no name"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 4, "out": 2, "biass": true})")),
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "in": 4, "out": 2})")), HasSubstr("has no name"));
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "name": "fc", "in": 4, "out": 2, "biass": true})")),
               HasSubstr("\"biass\" is not known"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "lineer", "name": "fc"})")), HasSubstr("the kinds are sequential"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 0, "out": 2})")),
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "lineer", "name": "fc"})")), HasSubstr("the kinds are sequential"));
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "name": "fc", "in": 0, "out": 2})")),
               HasSubstr("at least 1"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": "x", "out": 2})")),
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "name": "fc", "in": "x", "out": 2})")),
               HasSubstr("must be a whole number"));
-  EXPECT_THAT(error_of(tiny(good + "," + good)), HasSubstr("two modules have this path"));
-  EXPECT_THAT(error_of(tiny(good + R"(, {"kind": "reuse", "target": "nothing"})")),
+  EXPECT_THAT(plan_error(tiny(good + "," + good)), HasSubstr("two modules have this path"));
+  EXPECT_THAT(plan_error(tiny(good + R"(, {"kind": "reuse", "target": "nothing"})")),
               HasSubstr("no module \"nothing\""));
   EXPECT_THAT(
-      error_of(
+      plan_error(
           tiny(R"({"kind": "residual", "children": [{"kind": "linear", "name": "a", "in": 4, "out": 2}]})")),
       HasSubstr("must keep the width"));
-  EXPECT_THAT(error_of("{"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(error_of("[]"), HasSubstr("must be an object"));
-  EXPECT_THAT(error_of(tiny(good) + std::string(1, '\0')), HasSubstr("a zero byte"));
-  EXPECT_EQ(error_of(tiny(R"({"kind": "layer_norm", "name": "ln", "width": 4, "epsilon": 1e999})")),
+  EXPECT_THAT(plan_error("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(plan_error("[]"), HasSubstr("must be an object"));
+  EXPECT_THAT(plan_error(tiny(good) + std::string(1, '\0')), HasSubstr("a zero byte"));
+  EXPECT_EQ(plan_error(tiny(R"({"kind": "layer_norm", "name": "ln", "width": 4, "epsilon": 1e999})")),
             "model: '1e999' is beyond every number that a model file can hold; give a smaller one");
-  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": null, "out": 2})")),
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "linear", "name": "fc", "in": null, "out": 2})")),
               HasSubstr("must be a whole number, but is null"));
 }
 
@@ -216,15 +216,15 @@ TEST(ModelSpec, RefusesWhatCannotRunOnTokens) {
            nodes + "]}}";
   };
   const std::string wte = R"({"kind": "embedding", "name": "wte", "rows": 8, "width": 6})";
-  EXPECT_THAT(error_of(tokens(wte + R"(, {"kind": "linear", "name": "qkv", "in": 6, "out": 18},
+  EXPECT_THAT(plan_error(tokens(wte + R"(, {"kind": "linear", "name": "qkv", "in": 6, "out": 18},
                                        {"kind": "attention", "heads": 4})")),
               HasSubstr("4 heads do not divide the width 6"));
-  EXPECT_THAT(error_of(tokens(R"({"kind": "embedding", "name": "wte", "rows": 7, "width": 6})")),
+  EXPECT_THAT(plan_error(tokens(R"({"kind": "embedding", "name": "wte", "rows": 7, "width": 6})")),
               HasSubstr("below the vocabulary 8"));
-  EXPECT_THAT(error_of(tokens(
+  EXPECT_THAT(plan_error(tokens(
                   wte + R"(, {"kind": "linear", "name": "head", "in": 6, "out": 8, "weight_of": "wte"})")),
               HasSubstr("names no parameter"));
-  EXPECT_EQ(error_of(tokens(wte + R"(, {"kind": "functional_linear", "weight_of": "wte.weight"})")),
+  EXPECT_EQ(plan_error(tokens(wte + R"(, {"kind": "functional_linear", "weight_of": "wte.weight"})")),
             "(no error)");
 }
 
@@ -238,16 +238,16 @@ TEST(ModelSpec, AModuleSaysWhatItReturns) {
   const ModelPlan model = build_model_plan(parse_model_spec(with(R"(["a.weight", "a.weight"])")));
   EXPECT_THAT(module_at(model, "blk").returns, ElementsAre(ParamId{0}));
   EXPECT_THAT(module_at(model, "blk.a").returns, ElementsAre(ParamId{1}));
-  EXPECT_THAT(error_of(with(R"(["weight"])")), HasSubstr("blk: returns \"weight\", which is no parameter"));
-  EXPECT_THAT(error_of(with(R"("a.weight")")), HasSubstr("must be an array of parameters of this module"));
-  EXPECT_THAT(error_of(with("[1]")), HasSubstr("must be an array of parameters of this module"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "list", "name": "h", "returns": ["a.bias"], "children": [
+  EXPECT_THAT(plan_error(with(R"(["weight"])")), HasSubstr("blk: returns \"weight\", which is no parameter"));
+  EXPECT_THAT(plan_error(with(R"("a.weight")")), HasSubstr("must be an array of parameters of this module"));
+  EXPECT_THAT(plan_error(with("[1]")), HasSubstr("must be an array of parameters of this module"));
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "list", "name": "h", "returns": ["a.bias"], "children": [
                                  {"kind": "linear", "name": "a", "in": 4, "out": 2}]})")),
               HasSubstr("h: a list has no forward"));
-  EXPECT_THAT(error_of(tiny(R"({"kind": "residual", "returns": ["a.bias"], "children": [
+  EXPECT_THAT(plan_error(tiny(R"({"kind": "residual", "returns": ["a.bias"], "children": [
                                  {"kind": "linear", "name": "a", "in": 4, "out": 4}]})")),
               HasSubstr("a functional \"residual\" returns no parameter"));
-  EXPECT_THAT(error_of(R"({"name": "r", "input": {"kind": "vectors", "width": 4},
+  EXPECT_THAT(plan_error(R"({"name": "r", "input": {"kind": "vectors", "width": 4},
                            "loss": {"kind": "mse", "width": 2},
                            "root": {"kind": "linear", "in": 4, "out": 2, "returns": ["bias"]}})"),
               HasSubstr("the root returns a parameter"));

@@ -17,10 +17,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing_support::Account;
 
-ModelPlan mlp() { return build_model_plan(named_model("mlp")); }
-
 TEST(Scheduler, FirstIterationRecordsThenPrefetchFollowsTheTrace) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   SchedulerConfig config;
   config.param_persistence_elems = 0;
   config.prefetch_bucket_elems = 20'000;
@@ -43,7 +41,7 @@ TEST(Scheduler, FirstIterationRecordsThenPrefetchFollowsTheTrace) {
 }
 
 TEST(Scheduler, DefaultNeverPassesTheLimitByPrefetchWhereDeepSpeedDoes) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   SchedulerConfig config;
   config.param_persistence_elems = 0;
   config.prefetch_bucket_elems = 50'000;
@@ -73,7 +71,7 @@ TEST(Scheduler, DefaultNeverPassesTheLimitByPrefetchWhereDeepSpeedDoes) {
 }
 
 TEST(Scheduler, MismatchGivesUpWhatWasFetchedAheadAndRecordsAnew) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   SchedulerConfig config;
   config.param_persistence_elems = 0;
   config.prefetch_bucket_elems = 20'000;
@@ -106,7 +104,7 @@ TEST(Scheduler, MismatchGivesUpWhatWasFetchedAheadAndRecordsAnew) {
 // A registered parameter is fetched and released with the module's own; unregistered the module does without
 // it, whether the trace that knew it still fits or is recorded anew.
 TEST(Scheduler, ExternalParametersAreRegisteredAndUnregistered) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   SchedulerConfig config;
   config.param_persistence_elems = 0;
   config.prefetch_bucket_elems = 20'000;
@@ -155,7 +153,7 @@ TEST(Scheduler, ExternalParametersAreRegisteredAndUnregistered) {
 // What a broken trace gives up is freed, but persistent parameters that a prefetch brought stay; DeepSpeed
 // frees them too.
 TEST(Scheduler, PersistentParametersOutliveABrokenTrace) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   SchedulerConfig config;
   config.param_persistence_elems = 64;  // inp.bias and the layer norms, among others
   config.prefetch_bucket_elems = 1000;
@@ -188,7 +186,7 @@ TEST(Scheduler, PersistentParametersOutliveABrokenTrace) {
 }
 
 TEST(Scheduler, TooShortATraceIsItsOwnCause) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   FetchScheduler scheduler(model, 1, SchedulerConfig{});
   (void)scheduler.begin_iteration();
   (void)scheduler.fetch(ModuleId{0}, Direction::forward);
@@ -202,7 +200,7 @@ TEST(Scheduler, TooShortATraceIsItsOwnCause) {
 }
 
 TEST(Scheduler, PersistenceFollowsBothThresholds) {
-  const ModelPlan model = mlp();
+  const ModelPlan model = build_model_plan(named_model("mlp"));
   SchedulerConfig config;
   config.param_persistence_elems = 64;
   config.model_persistence_elems = 200;
@@ -218,8 +216,9 @@ TEST(Scheduler, PersistenceFollowsBothThresholds) {
 TEST(Scheduler, RefusesNegativeLimits) {
   SchedulerConfig config;
   config.max_live_elems = -1;
-  EXPECT_THROW(FetchScheduler(mlp(), 2, config), std::invalid_argument);
-  EXPECT_THROW(FetchScheduler(mlp(), 0, SchedulerConfig{}), std::invalid_argument);
+  EXPECT_THROW(FetchScheduler(build_model_plan(named_model("mlp")), 2, config), std::invalid_argument);
+  EXPECT_THROW(FetchScheduler(build_model_plan(named_model("mlp")), 0, SchedulerConfig{}),
+               std::invalid_argument);
 }
 
 }  // namespace

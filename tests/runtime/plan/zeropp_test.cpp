@@ -15,7 +15,7 @@
 namespace shardscope::plan {
 namespace {
 
-ZeroConfig stage3() {
+ZeroConfig stage3_settings() {
   ZeroConfig zero;
   zero.stage = 3;
   return zero;
@@ -25,7 +25,7 @@ TEST(ZeroGroups, EveryGroupIsTheSameForItsMembersAndTheyCoverTheWorld) {
   for (const Topology topology : {Topology{8, 4}, Topology{8, 2}, Topology{12, 3}, Topology{4, 1}}) {
     for (std::uint32_t size = 1; size <= topology.world; ++size) {
       if (topology.world % size != 0) continue;
-      ZeroConfig zero = stage3();
+      ZeroConfig zero = stage3_settings();
       zero.hpz_partition_size = size;
       zero.mics_shard_size = size;
       zero.mics_hierarchical_params_gather = size % topology.ranks_per_node == 0;
@@ -58,10 +58,10 @@ TEST(ZeroGroups, EveryGroupIsTheSameForItsMembersAndTheyCoverTheWorld) {
 }
 
 TEST(ZeroGroups, SizesThatDoNotFitAreRefused) {
-  ZeroConfig zero = stage3();
+  ZeroConfig zero = stage3_settings();
   zero.hpz_partition_size = 3;
   EXPECT_THROW(static_cast<void>(make_zero_groups(zero, {8, 4}, 0)), std::invalid_argument);
-  zero = stage3();
+  zero = stage3_settings();
   zero.mics_shard_size = 5;
   EXPECT_THROW(static_cast<void>(make_zero_groups(zero, {8, 4}, 0)), std::invalid_argument);
   zero.mics_shard_size = 6;
@@ -96,7 +96,7 @@ TEST(Quantization, WeightGroupsFollowDeepSpeed) {
 }
 
 TEST(Quantization, GradientPathNeedsTwoDimensionsEvenSlicesAndNodes) {
-  ZeroConfig zero = stage3();
+  ZeroConfig zero = stage3_settings();
   zero.quantized_gradients = true;
   const Topology two{4, 2};
   EXPECT_EQ(gradient_path(zero, two, {64, 32}), GradientPath::quantized);
@@ -123,7 +123,7 @@ TEST(Quantization, SwizzlePutsTheSlicesOfOnePlaceTogether) {
 }
 
 TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
-  ZeroConfig zero = stage3();
+  ZeroConfig zero = stage3_settings();
   zero.hpz_partition_size = 2;
   const ParamId p{0};
   for (const bool compat : {false, true}) {
@@ -157,7 +157,7 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
   EXPECT_EQ(notes.source(p), GatherSource::primary) << "a prefetch for the backward";
   notes.enter(Direction::backward);
   EXPECT_EQ(notes.source(p), GatherSource::secondary);
-  SecondaryShards off({true}, stage3());
+  SecondaryShards off({true}, stage3_settings());
   EXPECT_FALSE(off.released(p));
 }
 
@@ -187,7 +187,7 @@ TEST(ZeroTraffic, PaperVolumesBetweenNodes) {
   const double M = 2.0 * static_cast<double>(elems);  // bytes of the 16-bit model
   TrafficInput input;
   input.topology = topology;
-  ZeroConfig zero = stage3();
+  ZeroConfig zero = stage3_settings();
   const auto across = [&](const ScopeTraffic& traffic) {
     return static_cast<double>(cross_node_bytes(traffic, zero, topology)) / M;
   };
@@ -215,13 +215,13 @@ TEST(ZeroTraffic, PlainStage3IsThreeSWithPadding) {
   const std::vector<TrafficParam> params{{{7}, false}, {{5, 4}, false}};
   TrafficInput input;
   input.topology = {4, 4};
-  const StepTraffic traffic = step_traffic(params, stage3(), input);
+  const StepTraffic traffic = step_traffic(params, stage3_settings(), input);
   EXPECT_EQ(traffic.total().elems, 3 * (8 + 20));
   VolumeInput volume;
   volume.stage = 3;
   volume.world = 4;
   EXPECT_EQ(traffic.total().elems, step_volume({7, 20}, volume).padded_elems);
-  ZeroConfig mics = stage3();
+  ZeroConfig mics = stage3_settings();
   mics.mics_shard_size = 2;
   // Inside the group 3S, and the gradients of a shard among the two replicas: 2 S/2.
   EXPECT_EQ(step_traffic(params, mics, input).total().elems, 3 * (8 + 20) + 2 * (4 + 10));
@@ -229,7 +229,7 @@ TEST(ZeroTraffic, PlainStage3IsThreeSWithPadding) {
 }
 
 TEST(Ownership, MicsRepeatsTheShardsOfAGroup) {
-  ZeroConfig zero = stage3();
+  ZeroConfig zero = stage3_settings();
   zero.mics_shard_size = 2;
   ModelPlan model;
   ParamPlan param;
