@@ -4,6 +4,7 @@
 Usage: rotation_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
+import json
 import pathlib
 import re
 import shutil
@@ -67,17 +68,23 @@ class Rotation(InAFolder):
                 raise AssertionError(f"{process.args}: {process.stderr and process.stderr.read()}")
         for process in (node, top):
             process.stderr.close()
-        cls.whole = read("summary", whole)
+        cls.whole = whole
 
     def copy(self):
         """Of the recording in parts, for a test to change."""
         shutil.copytree(self.made / "parts", self.folder / "parts", symlinks=True)
         return self.folder / "parts/run.zscope"
 
-    def same_sums(self, summary):
-        for key in ("steps", "events", "loss", "grad_norm", "step_ms", "tokens_per_s", "dropped", "lost_messages", "trace"):
-            self.assertEqual(summary[key], self.whole[key], key)
-        self.assertEqual(summary["ranks"][0]["memory"], self.whole["ranks"][0]["memory"])
+    def same_sums(self, path):
+        """Of the newest part, as the recorder wrote them and as readers of the files that are here find them."""
+        info, whole = read("info", path), read("info", self.whole)
+        # Around events that a busy machine dropped, two collectors cut spans at different chunks.
+        for table in ("steps",) if whole["dropped"] else ("steps", "span_summary", "memory_peaks"):
+            self.assertEqual(rows(path, f"SELECT * FROM {table}"), rows(self.whole, f"SELECT * FROM {table}"), table)
+        for key in ("dropped", "shed", "lost_messages", "damaged_events", "absent_events"):
+            self.assertEqual(info[key], whole[key], key)
+        self.assertEqual(info["ranks"][0]["events"], whole["ranks"][0]["events"])
+        return info
 
     def test_all_of_it_is_there(self):
         recording = self.made / "parts/run.zscope"
@@ -91,18 +98,21 @@ class Rotation(InAFolder):
             self.assertLess(file.stat().st_size, 12_000_000)
         for path in (recording, files[0]):
             info = read("info", path)
-            self.assertTrue(info["complete"])
+            self.assertEqual(info["complete"], read("info", self.whole)["complete"])
+            self.assertEqual(info["problems"], [])
             self.assertIsNone(info["kept"])
             self.assertEqual([(part["file"], part["here"]) for part in info["parts"]], [(file.name, True) for file in files])
             self.assertEqual([part["ended"] for part in info["parts"]], ["size"] * (len(files) - 1) + ["end"])
             self.assertEqual(sum(part["events"] for part in info["parts"]), info["events"])
-        summary = read("summary", recording)
-        self.same_sums(summary)
-        different = {key for key in self.whole if summary[key] != self.whole[key]}
-        # Distributions are kept where events may be deleted; what is about the file is another file's.
-        self.assertLessEqual(different, {"distributions", "distributions_whole", "file_bytes", "path", "recording"})
+        self.same_sums(recording)
         self.assertIn(f"in {len(files)} files", said("info", recording))
-        self.assertIn(f"in {len(files)} files", said("summary", recording))
+
+    def test_its_summary_is_that_of_one_file(self):
+        summary, whole = (json.loads(shardscope("summary", path, "--json", timeout=400).stdout)
+                          for path in (self.made / "parts/run.zscope", self.whole))
+        different = {key for key in whole if summary[key] != whole[key]}
+        # Distributions are kept where files may be deleted.
+        self.assertLessEqual(different, {"distributions", "distributions_whole"})
 
     def test_what_reads_a_recording_reads_all_parts(self):
         recording, whole = self.made / "parts/run.zscope", self.made / "whole.zscope"
@@ -122,11 +132,11 @@ class Rotation(InAFolder):
         first, *_, last = parts_of(recording)
         events = rows(last, "SELECT events FROM parts WHERE part = 1")[0][0]
         first.unlink()
-        summary = read("summary", recording)
-        self.same_sums(summary)
-        self.assertEqual(summary["kept"]["not_kept_events"], events)
-        self.assertEqual(len(summary["problems"]), 1)
-        self.assertIn("part 1 of this recording is not here (deleted, or not copied)", summary["problems"][0])
+        info = self.same_sums(recording)
+        self.assertEqual(info["kept"]["not_kept_events"], events)
+        self.assertEqual(info["kept"]["all_steps"], STEPS)
+        self.assertEqual(len(info["problems"]), 1)
+        self.assertIn("part 1 of this recording is not here (deleted, or not copied)", info["problems"][0])
         self.assertIn("run.0001.zscope: not here", said("info", recording))
 
     def test_one_copied_alone(self):
@@ -134,15 +144,14 @@ class Rotation(InAFolder):
         for file in (files[0], files[-1]):
             copy = self.folder / file.name
             shutil.copy(file, copy)
-            summary, info = read("summary", copy), read("info", copy)
-            self.assertEqual(len(summary["problems"]), 1, summary["problems"])
+            info = read("info", copy)
+            self.assertEqual(len(info["problems"]), 1, info["problems"])
             if file == files[0]:
-                self.assertIn("goes on in part 2 (run.0002.zscope), which is not here", summary["problems"][0])
-                self.assertLess(summary["steps"], STEPS)
+                self.assertIn("goes on in part 2 (run.0002.zscope), which is not here", info["problems"][0])
                 self.assertFalse(info["complete"])
             else:
-                self.assertIn("of this recording", summary["problems"][0])
-                self.same_sums(summary)
+                self.assertIn("of this recording", info["problems"][0])
+                self.same_sums(copy)
             copy.unlink()
 
 
@@ -156,11 +165,11 @@ class Recorders(InAFolder):
         self.assertEqual(ranks.wait(240), 0)
         self.assertEqual(recorder.wait(60), 0)
         self.assertEqual([file.name for file in parts_of(recording)], ["run.0002.zscope", "run.0003.zscope"])
-        summary = read("summary", recording)
-        self.assertEqual(summary["problems"], [], "they were let go by intention")
-        self.assertEqual(summary["steps"], steps)
-        self.assertEqual(summary["kept"]["all_steps"], steps)
-        self.assertGreater(summary["kept"]["not_kept_events"], 0)
+        info = read("info", recording)
+        self.assertEqual(info["problems"], [], "they were let go by intention")
+        self.assertEqual(info["kept"]["all_steps"], steps)
+        self.assertGreater(info["kept"]["not_kept_events"], 0)
+        self.assertEqual([part["here"] for part in info["parts"]], [False, True, True])
         self.refused(("record", recording, "--rotate-size", "8MB"), "exists", "--overwrite")
         recording.unlink()
         self.refused(("record", recording, "--rotate-size", "8MB"), "is there, a file of a recording of this name", "--overwrite")
@@ -186,8 +195,6 @@ class Recorders(InAFolder):
                 self.assertGreater(info["events"], 0)
                 self.assertIsNone(info["kept"], "nothing was deleted")
                 self.assertEqual(info["damaged_events"] + info["dropped"] + info["lost_messages"], 0)
-                summary = read("summary", recording)
-                self.assertGreater(summary["steps"], 100)
                 self.assertTrue(parts_of(recording))
 
     def test_wrong_options(self):
