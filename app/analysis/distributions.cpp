@@ -49,7 +49,7 @@ double in_all(const Distribution& one) { return one.p50_ms * static_cast<double>
 }  // namespace
 
 std::optional<Distributions> distributions(const store::Store& store, const store::RecordingInfo& info) {
-  if (!info.limits.limited()) return std::nullopt;
+  if (!info.limits.limited() && info.parts.empty()) return std::nullopt;
   // Distributions of ranks are mergeable.
   std::map<std::pair<std::string, std::string>, store::QuantileSketch> sums;
   std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch> of_ranks;

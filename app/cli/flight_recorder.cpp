@@ -23,7 +23,11 @@ bool is_paused(const store::Store& store) {
 /// Why requests have no effect; empty: they have.
 std::string off(const collector::CollectorOptions& options) {
   if (options.record_path.empty()) return "nothing is recorded";
-  if (!options.retention.limited()) return fmt::format("everything{}", kKeptAlready);
+  if (!options.retention.limited()) {
+    const std::size_t files = options.rotation.max_files;
+    return fmt::format("everything{}{}", kKeptAlready,
+                       files == 0 ? "" : fmt::format(", in the newest {} files (--max-files)", files));
+  }
   return options.retention.moments == 0 ? "no moments are kept (--moments 0)" : "";
 }
 

@@ -215,6 +215,7 @@ LaunchResult launch(LaunchOptions options) {
   collecting.listen = options.listen;
   collecting.record_path = options.record;
   collecting.retention = options.kept.limits;
+  collecting.rotation = options.kept.rotation;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
   // So that a hello of another run cannot be taken for this one's.

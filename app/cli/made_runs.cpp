@@ -9,6 +9,8 @@
 #include "app/cli/verb.h"
 #include "app/store/database.h"
 #include "app/store/recording.h"
+#include "app/store/recording_parts.h"
+#include "app/store/recording_place.h"
 #include "app/store/schema_check.h"
 
 namespace shardscope::cli {
@@ -46,6 +48,13 @@ void keep_existing(const std::string& option, const std::string& path) {
     throw UserError(fmt::format("{} {}: {}; choose another name or give --overwrite", option, path,
                                 file == path ? "exists" : "the log of a recording of this name is there"));
   }
+  // Of one in several files, without the link to the newest.
+  const std::vector<store::NamedPart> parts = store::parts_beside(path, store::Unfinished::without);
+  if (parts.empty()) return;
+  throw UserError(
+      fmt::format("{} {}: {} is there, a file of a recording of this name; choose another name or "
+                  "give --overwrite",
+                  option, path, parts.front().path));
 }
 
 void keep_written(const std::string& option, const std::string& path, Written written) {
@@ -63,14 +72,14 @@ void keep_written(const std::string& option, const std::string& path, Written wr
 NewRecording::NewRecording(std::string path) : path_(std::move(path)) {
   std::error_code error;
   // Only a path that does not exist yet will be a new file (not /dev/null).
-  if (std::filesystem::symlink_status(path_, error).type() != std::filesystem::file_type::not_found)
+  if (std::filesystem::symlink_status(path_, error).type() != std::filesystem::file_type::not_found ||
+      !store::parts_beside(path_, store::Unfinished::with).empty())
     path_.clear();
 }
 
 NewRecording::~NewRecording() {
   if (path_.empty()) return;
-  std::error_code ignored;
-  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + end, ignored);
+  store::remove_all_parts(path_);
 }
 
 }  // namespace shardscope::cli

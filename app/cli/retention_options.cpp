@@ -20,6 +20,8 @@ namespace {
 
 /// A smaller recording is mostly tables beside its events.
 constexpr std::uint64_t kLeastBytes = 8'000'000;
+/// A shorter part holds little else than what each part repeats.
+constexpr std::int64_t kLeastPart_ns = 10'000'000'000;
 
 using UnitFactor = std::pair<std::string_view, double>;
 constexpr std::array kDurations = {UnitFactor{"", 1e9},      UnitFactor{"s", 1e9},  UnitFactor{"ms", 1e6},
@@ -93,6 +95,25 @@ std::vector<std::string> trigger_names() {
 
 }  // namespace
 
+namespace {
+
+void check_rotation(const RetentionOptions& options) {
+  const bool files = options.of_files != nullptr && options.of_files->count() != 0;
+  if (files && !options.rotation.on()) {
+    throw UserError("--max-files needs --rotate-size or --rotate-age: without them the recording is one file",
+                    2);
+  }
+  if (options.rotation.on() && options.limits.limited()) {
+    throw UserError(
+        "--rotate-size and --rotate-age go with --max-files, not with --max-age or --max-size, which keep "
+        "one "
+        "file small: give the ones or the others",
+        2);
+  }
+}
+
+}  // namespace
+
 void check(const RetentionOptions& options) {
   if (options.memory_limit == 0 &&
       std::ranges::find(options.triggers, analysis::name_of(analysis::TriggerKind::memory_limit)) !=
@@ -100,6 +121,7 @@ void check(const RetentionOptions& options) {
     throw UserError("--moment-triggers memory_limit needs --memory-limit, the memory of a rank's device", 2);
   if (!options.detail.raise.empty() && options.limits.moments == 0)
     throw UserError("--raise-detail needs moments, and --moments 0 keeps none", 2);
+  check_rotation(options);
   if (options.limits.limited()) return;
   // Whether it was given, regardless of its value: the default may be given.
   for (const CLI::Option* option : options.of_moments) {
@@ -112,6 +134,7 @@ void check(const RetentionOptions& options) {
 
 void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record) {
   store::Retention* const to = &options.limits;
+  store::Rotation* const rotation = &options.rotation;
   CLI::Option* age =
       add_text(verb, "--max-age", "DURATION",
                "Keep the last 10m (90s, 2h, ...) at full detail, of the rest the sums of steps, spans "
@@ -145,8 +168,31 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
       add_size(verb, "--memory-limit", options.memory_limit,
                "Memory of a rank's device, e.g. 24GiB: memory_limit is where a rank held 95 % of it");
   CLI::Option* raise = add_detail_switch(verb, options.detail);
+  CLI::Option* rotate_size =
+      add_text(verb, "--rotate-size", "SIZE",
+               "Go on in a next file when one has 500MB (2GB, 1GiB, ...): FILE is a link to the newest, "
+               "NAME.0001.zscope the first; all are opened as one",
+               [rotation](const std::string& text) {
+                 rotation->part_bytes = size_of(text);
+                 if (rotation->part_bytes < kLeastBytes)
+                   throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
+               });
+  CLI::Option* rotate_age =
+      add_text(verb, "--rotate-age", "DURATION", "Go on in a next file after 1h (90s, 10m, 1d, ...)",
+               [rotation](const std::string& text) {
+                 rotation->part_ns = duration_of(text);
+                 if (rotation->part_ns < kLeastPart_ns)
+                   throw CLI::ValidationError(fmt::format("{} is less than 10s", text));
+               });
+  constexpr std::size_t kMostFiles = 1'000'000;
+  options.of_files =
+      verb.add_option("--max-files", rotation->max_files,
+                      "Delete the oldest of these files beyond N, 2 at least; default: keep all. Of what was "
+                      "in them the sums remain")
+          ->check(CLI::Range(store::kFewestParts, kMostFiles));
   options.of_moments = {moments, around, old, triggers, memory, raise};
-  for (CLI::Option* option : {age, size, moments, around, old, triggers, memory, raise}) {
+  for (CLI::Option* option : {age, size, moments, around, old, triggers, memory, raise, rotate_size,
+                              rotate_age, options.of_files}) {
     if (record != nullptr) option->needs(record);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "app/cli/detail_switch.h"
 #include "app/store/retention.h"
+#include "app/store/rotation.h"
 
 namespace CLI {
 class App;
@@ -17,16 +18,19 @@ namespace shardscope::cli {
 
 struct RetentionOptions {
   store::Retention limits;
+  store::Rotation rotation;              ///< or this: one file that drops its oldest events, or several files
   std::vector<std::string> triggers;     ///< that create a moment (analysis::TriggerKind); empty: all
   std::int64_t memory_limit = 0;         ///< bytes of a rank's device; 0: none
   DetailOptions detail;                  ///< raised after a moment
   std::vector<CLI::Option*> of_moments;  ///< of the verb, for check()
+  CLI::Option* of_files = nullptr;       ///< --max-files, likewise
 };
 
 /// The options write to `options`, which must outlive `verb`. `record`: the option for the recording,
 /// which they need; null: it is always given.
 void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Option* record);
-/// Throws UserError where an option about moments is given but no limit of the recording.
+/// Throws UserError where an option about moments is given but no limit of the recording, or --max-files but
+/// nothing that ends a file; and where both kinds of limits are given.
 void check(const RetentionOptions& options);
 
 /// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names valid texts.

@@ -160,6 +160,7 @@ int attach(AttachOptions options) {
   }
   check(options.kept);
   options.collector.retention = options.kept.limits;
+  options.collector.rotation = options.kept.rotation;
   const ScratchFolder folder = options.nodes.folder.empty()
                                    ? ScratchFolder()
                                    : ScratchFolder(options.nodes.folder, ScratchFolder::SeenBy::nodes);

@@ -105,6 +105,7 @@ struct Options {
     check(kept);
     collector::CollectorOptions all = collector;
     all.retention = kept.limits;
+    all.rotation = kept.rotation;
     if (!background.detach) return cli::collect(all, kept, doing);
     return detached(background, collector.record_path,
                     [&](const UnderWay& under_way) { return cli::collect(all, kept, doing, under_way); });

@@ -27,6 +27,7 @@
 #include "app/cli/comparison_text.h"
 #include "app/cli/live_look.h"
 #include "app/cli/made_runs.h"
+#include "app/cli/parts_text.h"
 #include "app/cli/run_source.h"
 #include "app/cli/say.h"
 #include "app/cli/summary_text.h"
@@ -112,6 +113,7 @@ int print_info(const Reading& reading) {
     out["kept"] = analysis::kept_json(kept);
     out["limits"] = {{"max_age_ns", limit(info.limits.max_age_ns)},
                      {"max_bytes", limit(info.limits.max_bytes)}};
+    out["parts"] = parts_json(info.parts);
     out["dropped"] = losses.dropped;
     out["shed"] = losses.shed;
     out["lost_messages"] = losses.lost_messages;
@@ -188,6 +190,11 @@ int print_info(const Reading& reading) {
                            fmt::format("{:<12} {}", "kept moment", analysis::text_of(moment))) +
                            "\n");
   }
+  if (const std::string parts = parts_in_short(info.parts); !parts.empty()) {
+    say("{:<12} {}\n", "parts", parts);
+    for (const std::string& line : parts_text(info.parts))
+      say_text(stdout, instrumentation::plain_line(fmt::format("{:<12} {}", "", line)) + "\n");
+  }
   if (store::detail_was_lowered(store.messages()))
     say("{:<12} lowered while the run went on: less was recorded from then on\n", "detail");
   for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);
@@ -229,6 +236,8 @@ int print_summary(const Reading& reading) {
     if (const std::string failure = failure_line(store); !failure.empty())
       say("{:<14} {}\n", "failed", failure);
     say_text(stdout, instrumentation::plain_lines(summary_text(summary)));
+    if (const std::string parts = parts_in_short(info.parts); !parts.empty())
+      say("{:<14} {}; `info` lists them\n", "parts", parts);
     say_text(stdout, instrumentation::plain_lines(analysis::text_of(summary.distributions)));
     for (const std::string& line : store::control_lines(store.messages()))
       say("{:<14} {}\n", "control", line);

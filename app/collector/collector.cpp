@@ -87,7 +87,8 @@ Collector::Collector(CollectorOptions options) {
   State& s = *state_;
   s.admit();
   if (!s.options.record_path.empty())
-    s.record.sink().open_recording(s.options.record_path, s.options.retention, s.options.clock);
+    s.record.sink().open_recording(s.options.record_path, s.options.retention, s.options.clock,
+                                   s.options.rotation);
   s.record.begin([&s] {
     if (s.wakeup_requested.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "app/store/retention.h"
+#include "app/store/rotation.h"
 #include "app/store/store.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/host_clock.h"
@@ -36,6 +38,7 @@ struct CollectorOptions {
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
   store::Retention retention;  ///< how much of the run the recording keeps at full detail
+  store::Rotation rotation;    ///< when the recording goes on in its next file
   std::string run_id;          ///< the only run that is accepted; empty: the first that publishes anything
   double lease_s = 10;
   /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user

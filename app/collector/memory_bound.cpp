@@ -29,7 +29,7 @@ std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std
   // With limits: a rank's intervals not measured yet, and its rows of the whole run (docs/recording.md).
   constexpr std::size_t kOwnTimes =
       store::OwnTimeOfRank::kMostPending * sizeof(store::Interval) + store::OwnTimes::kBytesOfRank;
-  const std::size_t own_times = options.retention.limited() ? kOwnTimes : 0;
+  const std::size_t own_times = options.retention.limited() || options.rotation.on() ? kOwnTimes : 0;
   const std::size_t upstream =
       options.upstream.empty() ? 0 : std::max(options.intake_bytes, ranks * Upstream::kLeastQueue);
   return kProgram + kStorage + kRoom + options.view_log.memory_bytes + options.intake_bytes + upstream +

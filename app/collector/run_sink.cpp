@@ -33,9 +33,11 @@ RunSink::RunSink(const std::string& record_path, ViewLogLimits limits)
       }) {}
 
 void RunSink::open_recording(const std::string& path, const store::Retention& retention,
-                             const instrumentation::HostClock& clock) {
+                             const instrumentation::HostClock& clock, const store::Rotation& rotation) {
   clock_ = clock;
-  recording_ = std::make_unique<store::RecordingWriter>(path, retention);
+  using WallClock = store::RecordingWriter::WallClock;
+  recording_ =
+      std::make_unique<store::RecordingWriter>(path, retention, WallClock::of_the_collector, rotation);
 }
 
 void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {

@@ -30,7 +30,7 @@ class RunSink {
   explicit RunSink(const std::string& record_path, ViewLogLimits limits = {});
   /// Throws what store::RecordingWriter throws.
   void open_recording(const std::string& path, const store::Retention& retention = {},
-                      const instrumentation::HostClock& clock = {});
+                      const instrumentation::HostClock& clock = {}, const store::Rotation& rotation = {});
 
   void tables(const wire::Header& from, const wire::Tables& tables);
   void name(std::uint32_t rank, const wire::Name& name);

@@ -28,7 +28,10 @@ class EarlyStop {
   void received(std::size_t events) noexcept { received_ += events; }
   /// End of the events that are being written, collector clock.
   void reached(std::int64_t end_ns) noexcept { last_ns_ = std::max(last_ns_, end_ns); }
+  [[nodiscard]] std::int64_t reached_ns() const noexcept { return last_ns_; }
   void committed() noexcept { committed_ = received_; }
+  /// From here on events are written to a file in the folder of `path`.
+  void goes_on_in(const std::string& path) { reserve_ = DiskReserve(path); }
   // None of these throws: where there is no space for the reason either, a reader has the same information
   // as after a crash.
   void stopped(Database& database, const std::string& why) noexcept;

@@ -14,8 +14,8 @@ std::string what_is_missing(const Gap& gap) {
   }
   if (gap.not_kept) {
     return std::to_string(gap.events) +
-           " events that the recorder did not keep (--max-age, --max-size): their sums, levels of detail and "
-           "peaks remain";
+           " events that the recorder did not keep (--max-age, --max-size), or whose file is not here "
+           "(--max-files): their sums, levels of detail and peaks remain";
   }
   if (gap.evicted) {
     return std::to_string(gap.events) +

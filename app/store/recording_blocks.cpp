@@ -1,6 +1,7 @@
 #include "app/store/recording_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -99,6 +100,35 @@ class Rows final : public BlockRows {
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 
+/// Finds the part that has a row.
+class RowsOfParts final : public BlockRows {
+ public:
+  explicit RowsOfParts(std::vector<PartOfRows> parts) : parts_(std::move(parts)) {}
+
+  Chunk chunk(std::int64_t row, Chunk::Part part) override { return of(row).chunk(row, part); }
+  std::vector<std::byte> page(std::int64_t row) override { return of(row).page(row); }
+  std::vector<std::byte> statuses(std::int64_t row) override { return of(row).statuses(row); }
+  std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) override {
+    return of(row).tile(row, tile_row);
+  }
+  bool was_deleted(std::uint32_t rank, std::uint64_t sequence) override {
+    // The recorder writes the newest part alone.
+    return parts_.back().rows->was_deleted(rank, sequence);
+  }
+
+ private:
+  BlockRows& of(std::int64_t row) {
+    const auto after = std::ranges::upper_bound(parts_, row, {}, &PartOfRows::first_row);
+    auto at = after == parts_.begin() ? after : std::prev(after);
+    // A row that moved has its block where it moved to; of a rank that is rarely heard of it may have moved
+    // on.
+    while (at->moved.contains(row) && std::next(at) != parts_.end()) ++at;
+    return *at->rows;
+  }
+
+  std::vector<PartOfRows> parts_;
+};
+
 // Checksums of everything, read once: what a viewer would find damaged only when it looks there.
 void verify_rows(Database& database) {
   Statement chunks =
@@ -127,6 +157,10 @@ void verify_rows(Database& database) {
 
 std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keeps_a_part) {
   return std::make_unique<Rows>(std::move(database), keeps_a_part);
+}
+
+std::unique_ptr<BlockRows> rows_of(std::vector<PartOfRows> parts) {
+  return std::make_unique<RowsOfParts>(std::move(parts));
 }
 
 StoredBlocks read_blocks(Database& database, Verify verify,

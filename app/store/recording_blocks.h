@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +19,15 @@ namespace shardscope::store {
 /// Reads rows of an open recording for as long as it lives.
 /// `keeps_a_part`: the recording has limits, so its recorder may delete rows while it is read.
 [[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, bool keeps_a_part);
+
+/// Rows of a part of a recording (rotation.h). Ids are of all parts.
+struct PartOfRows {
+  std::int64_t first_row = 1;    ///< smaller ids are of the parts before
+  std::set<std::int64_t> moved;  ///< rows whose blocks are in the part after it
+  std::unique_ptr<BlockRows> rows;
+};
+/// Rows of all parts, oldest first.
+[[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::vector<PartOfRows> parts);
 
 /// What tables `blocks` and `tails` say beside the blocks.
 struct StoredBlocks {

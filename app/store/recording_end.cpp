@@ -105,7 +105,8 @@ void RecordingEnd::look_for_rows(Database& database) {
   }
 }
 
-bool RecordingEnd::report(Database& database, const Read& read, Store& store, Problems& problems) const {
+bool RecordingEnd::report(Database& database, const Read& read, Run run, Store& store,
+                          Problems& problems) const {
   bool complete = false;
   std::uint64_t chunks = 0;
   problems.guard("meta", [&] {
@@ -126,6 +127,12 @@ bool RecordingEnd::report(Database& database, const Read& read, Store& store, Pr
   } else if (chunks > read.chunks) {
     problems.add(std::to_string(chunks - read.chunks) + " of " + std::to_string(chunks) +
                  " chunks are missing");
+  }
+  if (run == Run::goes_on_in_a_part) {
+    // Which of them were recorded there is not known here.
+    for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end()))
+      if (!row.finished) RecordedRun(store).note_cut_off(row.rank, 0);
+    return false;
   }
   name_absent(read, complete, store, problems);
   if (complete && !holds_nothing_) name_unended(store, problems);

@@ -23,16 +23,21 @@ class RecordingEnd {
   void look_for_rows(Database& database);
   /// There was no row of what a recording begins with, and none that cannot be read. False in doubt.
   [[nodiscard]] bool holds_nothing() const noexcept { return holds_nothing_; }
+  /// Its recorder was running when this was made.
+  [[nodiscard]] bool being_written() const noexcept { return being_written_; }
 
   /// What was read of the events.
   struct Read {
     std::uint64_t chunks = 0;
     std::map<std::uint32_t, std::uint64_t> events;  ///< by rank
   };
+  /// Whether the run goes on in a part that is not read: then events that are not here may be there.
+  enum class Run : std::uint8_t { ends_here, goes_on_in_a_part };
   /// Adds to `problems` what the end left out: why recording stopped and where, what is wrong with the log,
   /// how many chunks are missing, and of each rank the events that were received and are not there. Of a
-  /// recording that was not finished these are also cut off in `store`. Returns whether it was finished.
-  bool report(Database& database, const Read& read, Store& store, Problems& problems) const;
+  /// recording that was not finished these are also cut off in `store`. Returns whether the
+  /// recording was finished.
+  bool report(Database& database, const Read& read, Run run, Store& store, Problems& problems) const;
 
  private:
   [[nodiscard]] bool log_is_damaged() const;

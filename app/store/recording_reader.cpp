@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "app/store/database.h"
 #include "app/store/events_read.h"
@@ -8,7 +13,7 @@
 #include "app/store/recording.h"
 #include "app/store/recording_blocks.h"
 #include "app/store/recording_end.h"
-#include "app/store/recording_file.h"
+#include "app/store/recording_files.h"
 #include "app/store/recording_problems.h"
 #include "app/store/recording_sums.h"
 #include "app/store/recording_tables.h"
@@ -18,33 +23,48 @@
 namespace shardscope::store {
 namespace {
 
+/// Chunks that a part's table `moved` names: the part after it has them too.
+using Moved = std::set<std::int64_t>;
+
+Moved moved_rows(Database& database) {
+  Moved out;
+  Statement rows = database.prepare("SELECT id FROM moved");
+  while (rows.step()) out.insert(rows.integer(0));
+  return out;
+}
+
+/// Reads a file, or the parts of a series one after the other: sums of what was before the first of them, the
+/// blocks of each part, and everything else from the newest one, which has it of the whole run.
 class FileReader {
  public:
   FileReader(const std::string& path, RecordingInfo& info, Verify verify)
-      : info_(info), verify_(verify), problems_(info.problems), file_(path), end_(path) {
-    file_.open(problems_);
-    info_.file_bytes = file_.bytes();
-    info_.format_version = file_.format_version();
+      : info_(info), verify_(verify), problems_(info.problems), files_(open_files(path, problems_)) {
+    for (const auto& file : files_) info_.file_bytes += file->file.bytes();
+    info_.format_version = newest().file.format_version();
+    moved_.resize(files_.size());
+    for (std::size_t i = 0; i + 1 < files_.size(); ++i)
+      problems_.guard("table moved", [&] { moved_[i] = moved_rows(database(i)); });
   }
 
   Store read() {
-    // The recorder of a running run may delete rows meanwhile, which must not look like damage: everything is
-    // read in one transaction. A viewer that stays ends it with this function, because an open one keeps the
-    // log from being folded into the file; what is deleted later see BlockRows::was_deleted().
-    if (file_.keeps_a_part()) database().execute("BEGIN");
-    end_.look_for_rows(database());
-    if (file_.keeps_a_part()) problems_.guard("what was not kept", [&] { take_sums(); });
+    newest().end.look_for_rows(database());
+    if (newest().file.keeps_a_part())
+      problems_.guard("what was not kept", [&] { take_sums(SumPart::figures); });
     const std::size_t of_opening = problems_.listed();
     Store store = begun();
     if (!take_blocks(store)) {
       // Blocks that were taken before one that is damaged are made again as well.
       problems_.truncate(of_opening);
       read_ = {};
+      ranks_.clear();
       // The first store has them; what could be read then can be read again.
-      if (sums_taken_)
-        problems_.guard("what was not kept", [&] { sums_ = read_sums(database(), SumPart::whole); });
+      if (sums_taken_) problems_.guard("what was not kept", [&] { take_sums(SumPart::whole); });
       store = begun();
-      chunks().read_all(store, [&](std::int64_t id) { append_sums(RecordedRun(store), id, false); });
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        const auto before = [&](std::int64_t id) { append_sums(RecordedRun(store), id, false); };
+        if (i > 0) append_sums(RecordedRun(store), INT64_MAX, false);
+        chunks(i).read_all(store, before, [&](std::int64_t id) { return moved_[i].contains(id); });
+      }
       append_sums(RecordedRun(store), INT64_MAX, false);
     }
     for (Moment& moment : sums_.moments) RecordedRun(store).add_moment(std::move(moment));
@@ -52,8 +72,12 @@ class FileReader {
     problems_.guard("ranks", [&] { read_ranks(database(), store, problems_); });
     problems_.guard("messages", [&] { read_messages(database(), store, problems_); });
     finish(store);
-    database().limit_work(std::nullopt);  // what is looked at later is read row by row
-    if (file_.keeps_a_part() && verify_ != Verify::everything) database().execute("COMMIT");
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      database(i).limit_work(std::nullopt);  // what is looked at later is read row by row
+      // A viewer that stays ends it with this function, because an open one keeps the log from being folded
+      // into the file; what is deleted later see BlockRows::was_deleted().
+      if (files_[i]->file.keeps_a_part() && verify_ != Verify::everything) database(i).execute("COMMIT");
+    }
     return store;
   }
 
@@ -62,18 +86,34 @@ class FileReader {
   Store begun() {
     Store store;
     problems_.guard("static tables", [&] { read_tables(database(), store, problems_); });
-    if (!store.has_tables() && !end_.holds_nothing())
+    if (!store.has_tables() && !newest().end.holds_nothing())
       problems_.add("the run's static tables (modules, parameters) are missing");
     problems_.guard("names", [&] { read_names(database(), store, problems_); });
     RecordedRun run(store);
-    run.set_rows(rows_of(file_.database(), file_.keeps_a_part()));
+    run.set_rows(rows());
     next_sum_ = 0;
     if (sums_.through) run.restore_steps(std::move(sums_.steps), *sums_.through, sums_.origin_ns);
     return store;
   }
 
-  void take_sums() {
-    sums_ = read_sums(database(), verify_ == Verify::everything ? SumPart::whole : SumPart::figures);
+  [[nodiscard]] std::unique_ptr<BlockRows> rows() const {
+    std::vector<PartOfRows> parts;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const OpenFile& file = *files_[i];
+      parts.push_back({.first_row = file.identity ? file.identity->first_chunk : 1,
+                       .moved = moved_[i],
+                       .rows = rows_of(file.file.database(), file.file.keeps_a_part())});
+    }
+    if (parts.size() == 1) return std::move(parts.front().rows);
+    return rows_of(std::move(parts));
+  }
+
+  /// The steps are the newest part's, which has them of all parts before it; the sums are of what came before
+  /// the oldest one that is here. `part`: where not everything is verified.
+  void take_sums(SumPart part) {
+    if (verify_ == Verify::everything) part = SumPart::whole;
+    sums_ = read_sums(database(), part);
+    if (files_.size() > 1) sums_.sums = std::move(read_sums(database(0), part).sums);
     sums_taken_ = true;
     info_.limits = sums_.limits;
     info_.distributions = read_sketches(database());
@@ -85,6 +125,7 @@ class FileReader {
     for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
       StoredSum& sum = sums_.sums[next_sum_];
       const BlockOrigin& origin = sum.origin;
+      ranks_.insert(origin.rank);
       if (!blocks_follow && !read_.comes_next(origin.rank, origin.sequence)) {
         // With blocks all would be made again without them; here nothing else is left to try.
         problems_.add("what was not kept of rank " + std::to_string(origin.rank) + ", sequence " +
@@ -130,26 +171,25 @@ class FileReader {
   /// False when the blocks must be made from the events.
   bool take_blocks(Store& store) {
     try {
-      RecordedRun run(store);
-      std::set<std::uint32_t> ranks;
-      // One by one: what is kept of a block is a fraction of what is read.
-      StoredBlocks stored = read_blocks(database(), verify_, [&](const StoredBlock& block) {
-        append(store, block);
-        ranks.insert(block.rank);
-      });
-      append_sums(run, INT64_MAX, true);
-      Statement rest = database().prepare(StoredChunks::kColumns + " WHERE id = ?1");
-      for (const std::uint32_t rank : ranks) {
-        const auto tail = stored.tails.find(rank);
-        if (tail == stored.tails.end()) {
-          run.resume_from_last_block(rank);
-        } else {
-          run.resume_from(rank, std::move(tail->second));
-        }
+      StoredBlocks stored;
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        // One by one: what is kept of a block is a fraction of what is read.
+        const auto take = [&](const StoredBlock& block) {
+          append(store, block);
+          ranks_.insert(block.rank);
+        };
+        // Of a part before the newest what has no block is in the next one too, and so is the state there.
+        stored = read_blocks(database(i), verify_, take);
+        const auto is_moved = [&](std::int64_t row) { return moved_[i].contains(row); };
+        if (i + 1 < files_.size() && !std::all_of(stored.rest.begin(), stored.rest.end(), is_moved))
+          throw std::runtime_error("chunks of a part have no block");
+        append_sums(RecordedRun(store), INT64_MAX, true);
       }
+      resume(store, std::move(stored.tails));
+      Statement rest = database().prepare(StoredChunks::kColumns + " WHERE id = ?1");
       for (const std::int64_t row : stored.rest) {
         rest.bind(1, row);
-        if (rest.step()) chunks().read(store, rest);
+        if (rest.step()) chunks(files_.size() - 1).read(store, rest);
         rest.reset();
       }
       return true;
@@ -160,16 +200,37 @@ class FileReader {
     }
   }
 
+  /// Each rank goes on with the state at the end of its last block.
+  void resume(Store& store, std::map<std::uint32_t, BlockTail> tails) {
+    RecordedRun run(store);
+    for (const std::uint32_t rank : ranks_) {
+      const auto tail = tails.find(rank);
+      if (tail == tails.end()) {
+        run.resume_from_last_block(rank);
+      } else {
+        run.resume_from(rank, std::move(tail->second));
+      }
+    }
+  }
+
   void finish(Store& store) {
     info_.chunks = read_.chunks();
     info_.events = read_.events();
-    info_.complete = end_.report(database(), {read_.chunks() + read_.not_kept_chunks(), read_.by_rank()},
-                                 store, problems_);
+    const std::optional<PartIdentity>& identity = newest().identity;
+    const RecordingEnd::Read read{read_.chunks() + read_.not_kept_chunks(), read_.by_rank()};
+    const auto goes_on =
+        identity && identity->followed ? RecordingEnd::Run::goes_on_in_a_part : RecordingEnd::Run::ends_here;
+    info_.complete = newest().end.report(database(), read, goes_on, store, problems_);
     if (!remade_.empty() && problems_.none()) {
       problems_.add("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }
+    if (identity) problems_.guard("table parts", [&] { take_parts(store); });
     if (verify_ == Verify::everything) {
-      for (const std::string& text : check_tables(database())) problems_.add(text);
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        const std::string which =
+            files_.size() == 1 ? "" : "part " + std::to_string(identity_of(i).part) + ": ";
+        for (const std::string& text : check_tables(database(i))) problems_.add(which + text);
+      }
     }
     if (read_.missing() > 0)
       problems_.add(std::to_string(read_.missing()) +
@@ -177,17 +238,54 @@ class FileReader {
     problems_.add_unlisted_count();
   }
 
-  [[nodiscard]] Database& database() const { return *file_.database(); }
-  [[nodiscard]] StoredChunks chunks() { return {database(), file_.bytes(), read_, problems_}; }
+  /// Those that have ended, and the one that is written or was cut off.
+  void take_parts(const Store& store) {
+    const PartIdentity& last = *newest().identity;
+    const auto is_here = [&](std::uint32_t part) { return part >= identity_of(0).part && part <= last.part; };
+    std::uint64_t before = 0;
+    std::int64_t until_ns = store.origin_ns();
+    for (const PartRow& row : part_rows(database())) {
+      info_.parts.push_back({.part = row.part,
+                             .file = row.file,
+                             .begin_ns = row.begin_ns - store.origin_ns(),
+                             .end_ns = row.end_ns - store.origin_ns(),
+                             .events = row.events,
+                             .bytes = row.bytes,
+                             .ended = row.ended,
+                             .here = is_here(row.part)});
+      before += row.events;
+      until_ns = std::max(until_ns, row.end_ns);
+    }
+    if (!info_.parts.empty() && info_.parts.back().part == last.part) return;
+    const std::uint64_t events = store.event_count();
+    info_.parts.push_back({.part = last.part,
+                           .file = std::filesystem::path(newest().path).filename().string(),
+                           .begin_ns = until_ns - store.origin_ns(),
+                           .end_ns = store.end_ns(),
+                           .events = events - std::min(before, events),
+                           .bytes = newest().file.bytes(),
+                           .ended = "",
+                           .here = true});
+  }
+
+  [[nodiscard]] const OpenFile& newest() const { return *files_.back(); }
+  [[nodiscard]] OpenFile& newest() { return *files_.back(); }
+  [[nodiscard]] const PartIdentity& identity_of(std::size_t i) const { return *files_[i]->identity; }
+  [[nodiscard]] Database& database() const { return *newest().file.database(); }
+  [[nodiscard]] Database& database(std::size_t i) const { return *files_[i]->file.database(); }
+  [[nodiscard]] StoredChunks chunks(std::size_t i) {
+    return {database(i), files_[i]->file.bytes(), read_, problems_};
+  }
 
   RecordingInfo& info_;
   Verify verify_;
   Problems problems_;
-  RecordingFile file_;  ///< found to be one before `end_` reads its log, and opened after that
-  RecordingEnd end_;
+  std::vector<std::unique_ptr<OpenFile>> files_;  ///< oldest first; more than one: parts
+  std::vector<Moved> moved_;                      ///< by file; of the newest one none
   EventsRead read_;
-  std::string remade_;  ///< why the blocks were not taken
-  StoredSums sums_;     ///< of what was not kept
+  std::string remade_;             ///< why the blocks were not taken
+  StoredSums sums_;                ///< of what was not kept
+  std::set<std::uint32_t> ranks_;  ///< that have a sum or a block
   std::vector<OwnTimeRow> own_times_;
   std::size_t next_sum_ = 0;
   bool sums_taken_ = false;

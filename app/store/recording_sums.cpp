@@ -17,8 +17,6 @@ namespace {
 
 /// Distributions and own times: a recorder that is killed loses what came since.
 constexpr std::chrono::seconds kTotalsEvery{60};
-/// A user changes the detail by hand: more changes than this are not kept.
-constexpr std::size_t kMostDetailChanges = 1024;
 /// Rows of steps before the last one that are written again: a rank's values may come late.
 constexpr std::uint32_t kStepsAgain = 64;
 
@@ -33,51 +31,73 @@ CREATE TABLE own_times(rank INTEGER, first_step INTEGER, last_step INTEGER, step
   waited_ns INTEGER, PRIMARY KEY(rank, first_step)) WITHOUT ROWID;
 )sql";
 
-bool has_rare(const Block& block) {
-  return std::any_of(block.counts.begin(), block.counts.end(),
-                     [](const InstantCount& count) { return is_rare(count.kind); });
-}
-
-/// Of chunk `id`, on the collector's clock.
-std::vector<ev::Event> rare_of(Database& database, std::int64_t id) {
-  std::vector<ev::Event> out;
+/// Of the chunk that `block` is of, in row `id`.
+std::vector<ev::Event> rare_of(Database& database, const Block& block, std::int64_t id) {
+  const bool has_some = std::any_of(block.counts.begin(), block.counts.end(),
+                                    [](const InstantCount& count) { return is_rare(count.kind); });
+  if (!has_some) return {};  // its events need not be read
   Statement get = database.prepare("SELECT bytes FROM chunks WHERE id = ?1");
   get.bind(1, id);
-  if (!get.step()) return out;
+  if (!get.step()) return {};
   const std::span<const std::byte> bytes = get.bytes(0);
-  const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
-  for (ev::Event event : chunk.events) {
-    if (!is_rare(event.kind)) continue;
-    event.ticks += static_cast<std::uint64_t>(chunk.clock_offset_ns);
-    out.push_back(event);
-  }
-  return out;
-}
-
-std::optional<std::uint32_t> last_step_of(const Block& block) {
-  std::optional<std::uint32_t> last;
-  for (const ev::Event& event : block.notable) {
-    if (event.kind == ev::EventKind::paused_end) continue;
-    // The first field of all others is their step.
-    last = std::max(last.value_or(0), ev::as<ev::EventKind::step_begin>(event).step);
-  }
-  return last;
+  return rare_events_of(block, Chunk::decode(bytes.data(), bytes.size()));
 }
 
 }  // namespace
 
-SumsWriter::SumsWriter(Database& database, const Retention& retention)
-    : max_bytes_(retention.max_bytes), plan_(retention) {
+void create_sums(Database& database) {
   database.execute(kSumsSchema);
   create_steps(database, "sum_steps");
   database.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
+}
+
+SumsWriter::SumsWriter(Database& database, const Retention& retention, Goes goes)
+    : limited_(retention.limited()), max_bytes_(retention.max_bytes), plan_(retention) {
+  if (goes == Goes::on_in_parts) part_.emplace();
+  create_sums(database);
   database.execute("INSERT INTO meta VALUES('max_age_ns', " + std::to_string(retention.max_age_ns) +
                    "), ('max_bytes', " + std::to_string(retention.max_bytes) + ")");
 }
 
 void SumsWriter::wrote(const Block& block, std::int64_t id, std::uint64_t bytes) {
-  plan_.wrote(block.rank, id, block.begin_ns, block.end_ns, bytes);
+  // Without limits nothing is ever due.
+  if (limited_) plan_.wrote(block.rank, id, block.begin_ns, block.end_ns, bytes);
 }
+
+void SumsWriter::wrote_to_part(const std::vector<std::byte>& packed, std::int64_t id, const Chunk& chunk) {
+  if (part_) part_->add(packed, id, chunk);
+}
+
+void SumsWriter::write_totals(Database& database) {
+  write_sketches(database);
+  write_own_times(database);
+}
+
+void SumsWriter::begin_part(Database& next, const Store& store) {
+  // Whether or not the part can be made, this file goes on: nothing is forgotten before it is written.
+  const auto sums = sums_;
+  const auto through = through_, written = written_;
+  try {
+    for (const char* table : {"sums", "sum_steps", "sketches", "own_times"}) {
+      const std::string name = table;
+      next.execute("INSERT INTO " + name + " SELECT * FROM before." + name);
+    }
+    for (const WholeSum& sum : part_->sums()) {
+      put(next, sum);
+      while (sums_[sum.block.rank].size() > kMostSums && join_some(next, sum.block.rank)) {
+      }
+    }
+    if (const auto last = part_->last_step()) through_ = std::max(through_.value_or(0), *last);
+    write_steps(next, store, true);
+  } catch (...) {
+    sums_ = sums;
+    through_ = through;
+    written_ = written;
+    throw;
+  }
+}
+
+void SumsWriter::part_has_begun() { part_->clear(); }
 
 void SumsWriter::retain(Database& database, const Store& store, std::int64_t now_ns) {
   plan_.now(now_ns);
@@ -98,8 +118,7 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   const auto now = std::chrono::steady_clock::now();
   if (now - totals_written_ >= kTotalsEvery) {
     totals_written_ = now;
-    write_sketches(database);
-    write_own_times(database);
+    write_totals(database);
   }
   // What one look had to take in beyond the limit is in pages that are free by now: they go back to the disk.
   if (max_bytes_ > 0 && bytes(in_file()) > max_bytes_) database.execute("PRAGMA incremental_vacuum");
@@ -108,8 +127,7 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
 void SumsWriter::finish(Database& database, const Store& store) {
   retain(database, store, plan_.now());
   write_steps(database, store, true);
-  write_sketches(database);
-  write_own_times(database);
+  write_totals(database);
 }
 
 void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows) {
@@ -117,16 +135,15 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
   std::vector<Statement> drops;
   for (const char* table : {"chunks", "blocks", "levels"})
     drops.push_back(database.prepare("DELETE FROM " + std::string(table) + " WHERE id = ?1"));
-  std::optional<Whole> sum;
+  std::optional<WholeSum> sum;
   for (const std::int64_t id : rows) {
     get.bind(1, id);
     if (!get.step()) throw std::runtime_error("a block that was written is not there");
     const std::span<const std::byte> bytes = get.bytes(0);
     Block block = decode_block(bytes.data(), bytes.size());
     get.reset();
-    std::vector<ev::Event> rare;
-    if (has_rare(block)) rare = rare_of(database, id);
-    limit_rare(rank, rare);
+    std::vector<ev::Event> rare = rare_of(database, block, id);
+    rare_.limit(rank, rare);
     if (const auto step = last_step_of(block)) through_ = std::max(through_.value_or(0), *step);
     for (Statement& drop : drops) drop.bind(1, id).run();
     const std::uint64_t events = block.events;
@@ -140,28 +157,14 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
     }
     if (sum) put(database, *sum);
     begin_sum(block);
-    sum.emplace(Whole{.block = std::move(block), .rare = std::move(rare), .events = events, .id = id});
+    sum.emplace(WholeSum{.block = std::move(block), .rare = std::move(rare), .events = events, .id = id});
   }
   if (sum) put(database, *sum);
   while (sums_[rank].size() > kMostSums && join_some(database, rank)) {
   }
 }
 
-void SumsWriter::limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare) {
-  Rare& known = rare_[rank];
-  keep_firsts_of_stretch(rare);
-  std::erase_if(rare, [&](const ev::Event& event) {
-    if (ev::has_trait(event.kind, ev::EventTrait::kept_first_of_stretch)) return false;
-    if (ev::has_trait(event.kind, ev::EventTrait::kept_each)) return ++known.each > kMostDetailChanges;
-    // Blocks that lay around a moment come late: theirs may be earlier.
-    const auto [first, is_new] = known.firsts.emplace(event.kind, event.ticks);
-    if (!is_new && first->second <= event.ticks) return true;
-    first->second = event.ticks;
-    return false;
-  });
-}
-
-void SumsWriter::put(Database& database, const Whole& sum) {
+void SumsWriter::put(Database& database, const WholeSum& sum) {
   Chunk rare;
   rare.rank = sum.block.rank;
   rare.events = sum.rare;
@@ -184,15 +187,15 @@ void SumsWriter::put(Database& database, const Whole& sum) {
                  entry);
 }
 
-SumsWriter::Whole SumsWriter::get(Database& database, std::int64_t id) const {
+WholeSum SumsWriter::get(Database& database, std::int64_t id) const {
   Statement get = database.prepare("SELECT bytes, rare, events FROM sums WHERE id = ?1");
   get.bind(1, id);
   if (!get.step()) throw std::runtime_error("a sum that was written is not there");
   const std::span<const std::byte> bytes = get.bytes(0), rare = get.bytes(1);
-  Whole out{.block = decode_block(bytes.data(), bytes.size()),
-            .rare = Chunk::decode(rare.data(), rare.size()).events,
-            .events = static_cast<std::uint64_t>(get.integer(2)),
-            .id = id};
+  WholeSum out{.block = decode_block(bytes.data(), bytes.size()),
+               .rare = Chunk::decode(rare.data(), rare.size()).events,
+               .events = static_cast<std::uint64_t>(get.integer(2)),
+               .id = id};
   begin_sum(out.block);
   return out;
 }
@@ -201,7 +204,7 @@ SumsWriter::Whole SumsWriter::get(Database& database, std::int64_t id) const {
 bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   std::vector<Sum>& of_rank = sums_[rank];
   std::size_t best = 0;
-  Whole first, second;
+  WholeSum first, second;
   for (;;) {
     best = of_rank.size();
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
@@ -231,9 +234,13 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
 }
 
 void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
-  if (!through_ || (!all && written_ == through_)) return;
+  if (!through_) return;
+  // The last of them may go on, where a part ended in it: its row is written until its values are there.
+  const std::span<const StepRow> known = store.steps();
+  const bool settled = known.empty() || known.back().step > *through_ + std::uint64_t{kStepsAgain};
+  if (!all && settled && written_ == through_) return;
   const std::uint32_t from = !written_ || *written_ < kStepsAgain ? 0 : *written_ - kStepsAgain;
-  const std::span<const StepRow> rows = store.steps();
+  const std::span<const StepRow> rows = known;
   const auto first =
       std::partition_point(rows.begin(), rows.end(), [from](const StepRow& row) { return row.step < from; });
   const auto last =

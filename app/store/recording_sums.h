@@ -13,6 +13,7 @@
 #include "app/store/block.h"
 #include "app/store/database.h"
 #include "app/store/own_times.h"
+#include "app/store/part_sums.h"
 #include "app/store/rank_figures.h"
 #include "app/store/retention.h"
 #include "app/store/span_sketches.h"
@@ -20,16 +21,24 @@
 
 namespace shardscope::store {
 
+/// Makes the tables.
+void create_sums(Database& database);
+
 /// Deletes what the plan gives, within the transaction that is open, and writes its sums.
 class SumsWriter {
  public:
   /// Sums of a rank that are kept apart: how finely the time is known that has no events any more.
   static constexpr std::size_t kMostSums = 32;
 
+  /// Whether the recording is one file or has a next part (rotation.h).
+  enum class Goes : std::uint8_t { in_one_file, on_in_parts };
+
   /// Makes the tables.
-  SumsWriter(Database& database, const Retention& retention);
+  SumsWriter(Database& database, const Retention& retention, Goes goes = Goes::in_one_file);
   /// The rows of a block were written: RetentionPlan::wrote().
   void wrote(const Block& block, std::int64_t id, std::uint64_t bytes);
+  /// The same, of a recording that goes on in parts: PartSums::add().
+  void wrote_to_part(const std::vector<std::byte>& packed, std::int64_t id, const Chunk& chunk);
   /// Sketches of all spans of the run.
   [[nodiscard]] SpanSketches& sketches() noexcept { return sketches_; }
   /// Of all steps of the run, by rank.
@@ -40,6 +49,15 @@ class SumsWriter {
   /// As retain(), at the end.
   void finish(Database& database, const Store& store);
 
+  // A change of parts: write_totals(), commit, begin_part(), and part_has_begun() once the next part is the
+  // one that is written.
+  /// Distributions and own times, which are written every minute, as they are now.
+  void write_totals(Database& database);
+  /// Writes to the next part's tables, which are empty, what all parts before it sum up to. The file of the
+  /// part that ends is attached to `next` as `before`. Where it throws, nothing has changed here.
+  void begin_part(Database& next, const Store& store);
+  void part_has_begun();
+
  private:
   struct Sum {
     std::int64_t id = 0;
@@ -48,18 +66,9 @@ class SumsWriter {
     std::uint64_t events = 0;
     bool full = false;  ///< its counts and those of the next one do not fit one sum, nor ever will
   };
-  struct Whole {
-    Block block;
-    std::vector<ev::Event> rare;  ///< collector clock
-    std::uint64_t events = 0;
-    std::int64_t id = 0;
-  };
   void delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
-  /// Leaves of a deleted block's rare events what is kept: the rank's first invalidation of its trace, and a
-  /// limited number of others.
-  void limit_rare(std::uint32_t rank, std::vector<ev::Event>& rare);
-  void put(Database& database, const Whole& sum);
-  [[nodiscard]] Whole get(Database& database, std::int64_t id) const;
+  void put(Database& database, const WholeSum& sum);
+  [[nodiscard]] WholeSum get(Database& database, std::int64_t id) const;
   /// False where no two neighbours can become one.
   bool join_some(Database& database, std::uint32_t rank);
   void write_steps(Database& database, const Store& store, bool all);
@@ -67,13 +76,11 @@ class SumsWriter {
   void write_sketches(Database& database);
   void write_own_times(Database& database);
 
-  struct Rare {
-    std::map<ev::EventKind, std::uint64_t> firsts;  ///< time of each kind of which the run's first is kept
-    std::size_t each = 0;                           ///< of kinds of which each is kept
-  };
+  bool limited_ = false;
   std::uint64_t max_bytes_ = 0;
   RetentionPlan plan_;
-  std::map<std::uint32_t, Rare> rare_;              ///< by rank: what sums have
+  std::optional<PartSums> part_;                    ///< where there will be a next part
+  RareEvents rare_;                                 ///< what sums have
   std::map<std::uint32_t, std::vector<Sum>> sums_;  ///< by rank, in order
   std::optional<std::uint32_t> through_;            ///< step: the last of which an event was deleted
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written

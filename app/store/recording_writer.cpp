@@ -1,27 +1,22 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
+#include <random>
 #include <set>
-#include <tuple>
+#include <thread>
+#include <utility>
 
 #include "app/store/block_maker.h"
-#include "app/store/checkpointer.h"
 #include "app/store/compaction.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
 #include "app/store/early_stop.h"
+#include "app/store/next_part.h"
 #include "app/store/recording.h"
-#include "app/store/recording_lock.h"
+#include "app/store/recording_parts.h"
+#include "app/store/recording_place.h"
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/recording_summary.h"
@@ -31,77 +26,40 @@
 #include "app/store/table_rows.h"
 #include "app/store/tile.h"
 #include "app/store/wall_clock.h"
+#include "app/store/written_file.h"
 
 namespace shardscope::store {
-
-bool is_recording(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // a pipe would be waited for
-  constexpr std::size_t kApplicationId = 68;                           // big-endian
-  std::array<unsigned char, kApplicationId + 4> head{};
-  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);
-  std::uint32_t id = 0;
-  for (std::size_t i = kApplicationId; i < head.size(); ++i) id = id << 8 | head[i];
-  return std::memcmp(head.data(), "SQLite format 3", 16) == 0 && id == std::uint32_t{kRecordingApplicationId};
-}
 
 namespace {
 
 constexpr std::chrono::milliseconds kCommitInterval{500};
 constexpr std::size_t kWholeTables = 2;
 
-/// Which file a path names; nothing if none.
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
-FileIdentity identity_of(const std::string& path) {
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) return {};
-  return {found.st_dev, found.st_ino};
-}
+/// After a part could not be begun: a full disk is not full of what is written there in a second.
+constexpr std::chrono::seconds kTryAgain{60};
 
-/// A recording is replaced, as every program replaces its output; any other file is not.
-void make_room(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) {
-    throw std::runtime_error("recording " + path + ": is a folder; name a file in it");
+/// Of no other recording.
+std::string random_series() {
+  constexpr const char* kHex = "0123456789abcdef";
+  std::random_device random;
+  std::string out;
+  for (int i = 0; i < 4; ++i) {
+    for (std::uint32_t bits = random(), digit = 0; digit < 8; ++digit, bits >>= 4U)
+      out += kHex[bits & 15U];
   }
-  // Before anything here opens the file: to close it again would end SQLite's locks of this process on it.
-  RecordingLock::check(path);
-  if (fs::exists(status) && fs::file_size(path, ignored) > 0) {
-    if (!is_recording(path)) {
-      throw std::runtime_error("recording " + path +
-                               ": this file exists and is not a recording; choose another name or remove it");
-    }
-  }
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    const std::string file = path + suffix;
-    if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
-      throw std::runtime_error("recording " + path +
-                               ": cannot replace the old file: " + std::strerror(errno));
-    }
-  }
+  return out;
 }
 
 }  // namespace
 
 struct RecordingWriter::State {
   std::string path;
-  std::string place;  ///< the same wherever the program goes
-  FileIdentity file;
-  RecordingLock lock;  ///< until `database` has closed
-  std::optional<Database> database;
-  std::optional<Checkpointer> checkpointer;  ///< gone before `database` closes
-  Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, get_levels, add_tile, add_message,
-      add_name, put_rank, put_tables;
+  std::string place;                 ///< the same wherever the program goes
+  std::unique_ptr<WrittenFile> out;  ///< null once it has ended
   Compaction compaction;
   BlockMaker blocks;
   std::map<std::uint32_t, std::vector<std::int64_t>> untiled;  ///< rows of blocks without a tile, by rank
-  std::optional<SumsWriter> sums;                              ///< where not everything is kept
+  std::optional<SumsWriter> sums;                              ///< where not everything is kept in one file
   std::int64_t last_id = 0;                                    ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
@@ -113,19 +71,35 @@ struct RecordingWriter::State {
   EarlyStop early_stop;
   std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
 
+  // Where it goes on in parts.
+  Rotation rotation;
+  PartIdentity part;       ///< that is being written
+  PartRow blocks_of_part;  ///< what is in its blocks
+  PartFill fill;
+  std::set<std::uint32_t> tails_of_part;  ///< ranks of which it has the state at its begin, and no block yet
+  std::thread closing;                    ///< of the part before
+  std::chrono::steady_clock::time_point next_try{};
+
   template <typename Work>
   void guarded(Work work);
   void took(const Chunk& chunk);
-  void begin_if_needed();
-  [[nodiscard]] bool is_in_place() const { return identity_of(place) == file; }
-  /// Throws when the path names another file by now, or none: what is written is in no folder any more.
-  void check_place() const;
   void insert(const Chunk& chunk, std::span<const std::byte> encoded);
-  std::int64_t insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
+  Chunk::Times insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
   void complete(const Compaction::Rows& rows);
   void add_block_of(std::int64_t id, const Chunk& chunk, std::size_t chunk_bytes);
   void add_tile_of(const std::vector<std::int64_t>& rows);
-  void add_tails();
+  void count_block(const Block& block);
+  void write_end(const Store& store);
+  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] PartRow row_of_part(PartEnd why) const;
+  [[nodiscard]] std::optional<PartEnd> part_ends(std::int64_t now_ns);
+  [[nodiscard]] bool commit();
+  void change_part(const Store& store, PartEnd why);
+  void go_on_in(const PartIdentity& next);
+  void message(const Message& message);
+  void wait_for_closing() {
+    if (closing.joinable()) closing.join();
+  }
   [[nodiscard]] bool commit_due() const {
     return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
   }
@@ -135,95 +109,71 @@ struct RecordingWriter::State {
 /// stays, and error() says why there is no more.
 template <typename Work>
 void RecordingWriter::State::guarded(Work work) {
-  if (!error.empty() || !database) return;
+  if (!error.empty() || !out) return;
   try {
-    begin_if_needed();
+    out->begin_if_needed();
     work();
   } catch (const std::exception& failure) {
-    error = "recording " + path + ": " + failure.what() +
-            (is_in_place() ? "; recording has stopped, what was written before is kept"
-                           : "; recording has stopped");
-    if (!is_in_place()) database->abandon_log();
+    if (out == nullptr) {
+      error = "recording " + path + ": " + failure.what();
+      return;
+    }
+    const bool in_place = out->is_in_place();
+    error =
+        "recording " + path + ": " + failure.what() +
+        (in_place ? "; recording has stopped, what was written before is kept" : "; recording has stopped");
+    Database& database = out->database();
+    if (!in_place) database.abandon_log();
     try {
-      if (database->in_transaction()) database->execute("ROLLBACK");
+      if (database.in_transaction()) database.execute("ROLLBACK");
     } catch (const std::exception&) {  // nothing more can be done; the log is rolled back on opening
     }
-    if (is_in_place()) early_stop.stopped(*database, failure.what());
+    if (in_place) early_stop.stopped(database, failure.what());
   }
 }
 
-void RecordingWriter::State::begin_if_needed() {
-  if (!database->in_transaction()) database->execute("BEGIN IMMEDIATE");
-}
-
-void RecordingWriter::State::check_place() const {
-  if (!is_in_place()) {
-    throw std::runtime_error(
-        "the file was removed or replaced while it was written, by another recording perhaps");
-  }
-}
-
-RecordingWriter::RecordingWriter(const std::string& path, const Retention& retention, WallClock clock)
+RecordingWriter::RecordingWriter(const std::string& path, const Retention& retention, WallClock clock,
+                                 const Rotation& rotation)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.path = path;
   s.wall_clock = clock;
+  s.rotation = rotation;
   s.place = std::filesystem::absolute(path);
-  make_room(path);
+  make_room(path, rotation.on() ? Parts::of_this_name : Parts::left_alone);
+  const std::string file = rotation.on() ? part_path(s.place, 1) : path;
   try {
-    s.database.emplace(path, Database::Access::create);
-    Database& db = *s.database;
-    // Until its first events a file holds nothing that a machine's failure could lose, and the programs that
-    // are recorded start only when it is there: each wait for the disk would delay them.
-    db.execute("PRAGMA synchronous = OFF");
-    // Every block leaves half a page empty on average in each of three tables.
-    db.execute("PRAGMA page_size = 2048");
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL");
-    db.execute("PRAGMA cache_size = -4096");
-    db.execute("BEGIN IMMEDIATE");
-    db.execute("PRAGMA application_id = " + std::to_string(kRecordingApplicationId));
-    db.execute("PRAGMA user_version = " + std::to_string(kWholeRecordingVersion));
-    db.execute(kRecordingSchema);
-    create_steps(db);
-    db.execute("INSERT INTO meta VALUES('complete', 0)");
-    if (retention.limited()) {
-      s.sums.emplace(db, retention);
+    make_recording_file(file, "", [&](Database& database) {
+      if (rotation.on()) {
+        s.part = {.series = random_series(), .part = 1};
+        begin_parts(database, s.part);
+      }
+      if (!retention.limited() && !rotation.on()) return;
+      s.sums.emplace(database, retention,
+                     rotation.on() ? SumsWriter::Goes::on_in_parts : SumsWriter::Goes::in_one_file);
       s.blocks.sketch(s.sums->sketches());
       s.blocks.measure(s.sums->own_times());
-    }
-    db.execute("COMMIT");
-    s.file = identity_of(s.place);
-    s.lock.take(path);
-    // From here on a write-ahead log: commits are cheap and readers are left alone. The tables are in the
-    // file itself by now, so that even a copy without the log opens. finish() folds the log into the file.
-    db.execute("PRAGMA journal_mode = WAL");
-    db.execute("PRAGMA synchronous = NORMAL");
-    db.leave_log();
-    s.checkpointer.emplace(path);
-    s.early_stop = EarlyStop(path);
-    s.add_chunk = db.prepare("INSERT INTO chunks VALUES(?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
-    s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
-    s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
-    s.add_block = db.prepare("INSERT INTO blocks VALUES(?1, ?2)");
-    s.add_levels = db.prepare("INSERT INTO levels VALUES(?1, ?2, ?3)");
-    s.get_levels = db.prepare("SELECT bytes FROM levels WHERE id = ?1");
-    s.add_tile = db.prepare("INSERT INTO tiles VALUES(?1, ?2)");
-    s.add_message = db.prepare("INSERT INTO messages VALUES(NULL, ?1, ?2, ?3, ?4, ?5)");
-    s.add_name = db.prepare("INSERT OR REPLACE INTO names VALUES(?1, ?2, ?3, ?4)");
-    s.put_rank = db.prepare(
-        "INSERT OR REPLACE INTO ranks VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
-        "?15, ?16, ?17)");
-    s.put_tables = db.prepare("INSERT OR REPLACE INTO tables VALUES(?1, ?2, ?3)");
+    });
+    s.out = std::make_unique<WrittenFile>(file);
+    s.early_stop = EarlyStop(file);
+    s.fill.begun_with = s.bytes();
   } catch (const DatabaseError& failure) {
     throw std::runtime_error("recording " + path + ": cannot create it: " + failure.what() +
                              "; check that the folder exists, is writable and has room");
+  }
+  if (!rotation.on()) return;
+  try {
+    link_to_part(s.place, file);
+  } catch (const std::runtime_error& failure) {
+    throw std::runtime_error("recording " + path + ": " + failure.what());
   }
 }
 
 RecordingWriter::~RecordingWriter() {
   if (state_ == nullptr) return;
   commit();
-  if (state_->database && state_->is_in_place()) state_->early_stop.recorder_ended(*state_->database);
+  state_->wait_for_closing();
+  if (state_->out && state_->out->is_in_place()) state_->early_stop.recorder_ended(state_->out->database());
 }
 
 void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
@@ -242,22 +192,23 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
       state_->only_lists = whole.size() < kWholeTables ? std::optional(own) : std::nullopt;
     }
     if (!tables.simulated && state_->wall_clock == WallClock::of_the_collector)
-      write_wall_clock(*state_->database);
+      write_wall_clock(state_->out->database());
     const std::vector<std::byte> bytes = encode_tables(own);
-    state_->put_tables.bind(1, std::int64_t{rank})
-        .bind(2, bytes)
-        .bind(3, std::int64_t{crc32c(bytes.data(), bytes.size())});
-    state_->put_tables.run();
+    Statement& put = state_->out->statements().put_tables;
+    put.bind(1, std::int64_t{rank}).bind(2, bytes).bind(3, std::int64_t{crc32c(bytes.data(), bytes.size())});
+    put.run();
     state_->blocks.tables(tables);
-    state_->table_rows.write(*state_->database, rank, tables);
+    state_->table_rows.write(state_->out->database(), rank, tables);
   });
 }
 
-/// Returns the time of its earliest event.
-std::int64_t RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
+/// Returns the times of its events.
+Chunk::Times RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
                                                 std::span<const std::byte> encoded) {
-  const auto [begin, end] = chunk.times();
+  const Chunk::Times times = chunk.times();
+  const auto [begin, end] = times;
   if (!chunk.events.empty()) early_stop.reached(end + chunk.clock_offset_ns);
+  Statement& add_chunk = out->statements().add_chunk;
   add_chunk.bind(1, std::int64_t{chunk.rank}).bind(2, static_cast<std::int64_t>(chunk.sequence));
   add_chunk.bind(3, begin).bind(4, end);
   add_chunk.bind(5, chunk.clock_offset_ns).bind(6, chunk.clock_residual_ns);
@@ -265,20 +216,24 @@ std::int64_t RecordingWriter::State::insert_row(std::int64_t id, const Chunk& ch
   add_chunk.bind(8, static_cast<std::int64_t>(chunk.dropped_before));
   add_chunk.bind(9, static_cast<std::int64_t>(chunk.lost_before)).bind(10, std::int64_t{chunk.parts});
   add_chunk.bind(11, encoded).bind(12, id).run();
-  return begin;
+  return times;
 }
 
 void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk, std::size_t chunk_bytes) {
   const std::optional<Block> block = blocks.make(chunk);
   if (!block) return;
   const std::vector<std::byte> packed = encode_block(*block);
-  add_block.bind(1, id).bind(2, packed).run();
-  add_levels.bind(1, id).bind(2, block->statuses).bind(3, block->page).run();
+  WrittenFile::Statements& statements = out->statements();
+  statements.add_block.bind(1, id).bind(2, packed).run();
+  statements.add_levels.bind(1, id).bind(2, block->statuses).bind(3, block->page).run();
+  if (tails_of_part.erase(chunk.rank) != 0) statements.drop_tail.bind(1, std::int64_t{chunk.rank}).run();
+  if (rotation.on()) count_block(*block);
   if (sums) {
     // Tiles are of blocks numbered from the first on: a few that stay have none.
     constexpr std::size_t kRowsOfABlock = 2048;  // what their pages leave empty, and their keys
     sums->wrote(*block, id,
                 chunk_bytes + packed.size() + block->statuses.size() + block->page.size() + kRowsOfABlock);
+    sums->wrote_to_part(packed, id, chunk);
     return;
   }
   std::vector<std::int64_t>& rows = untiled[chunk.rank];
@@ -291,6 +246,7 @@ void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk, s
 /// Levels of detail are read back instead of kept, so that memory does not grow with the number of ranks.
 void RecordingWriter::State::add_tile_of(const std::vector<std::int64_t>& rows) {
   TileMaker tile;
+  Statement& get_levels = out->statements().get_levels;
   for (const std::int64_t id : rows) {
     get_levels.bind(1, id);
     if (!get_levels.step()) throw std::runtime_error("levels of detail that were written are not there");
@@ -299,14 +255,7 @@ void RecordingWriter::State::add_tile_of(const std::vector<std::int64_t>& rows) 
     get_levels.reset();
   }
   for (const TileRow& row : tile.rows()) {
-    add_tile.bind(1, tile_id(rows.back(), row.row)).bind(2, row.bytes).run();
-  }
-}
-
-void RecordingWriter::State::add_tails() {
-  Statement add = database->prepare("INSERT OR REPLACE INTO tails VALUES(?1, ?2, ?3)");
-  for (const Block& tail : blocks.tails()) {
-    add.bind(1, std::int64_t{tail.rank}).bind(2, tail.statuses).bind(3, encode_block(tail)).run();
+    out->statements().add_tile.bind(1, tile_id(rows.back(), row.row)).bind(2, row.bytes).run();
   }
 }
 
@@ -317,6 +266,7 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
   std::vector<Chunk> parts;
   parts.reserve(rows.size());
   std::size_t read = 0;
+  Statement& get_chunk = out->statements().get_chunk;
   for (const std::int64_t id : rows) {
     get_chunk.bind(1, id);
     if (!get_chunk.step()) return;
@@ -333,7 +283,7 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
   const Chunk whole = joined(parts);
   std::size_t bytes = read;
   if (rows.size() > 1) {
-    for (const std::int64_t id : rows) drop_chunk.bind(1, id).run();
+    for (const std::int64_t id : rows) out->statements().drop_chunk.bind(1, id).run();
     // In the place of the last, because a large chunk of the rank may have come since.
     const std::vector<std::byte> encoded = whole.encode();
     bytes = encoded.size();
@@ -344,7 +294,7 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
 
 void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
   const std::int64_t id = ++last_id;
-  const std::int64_t begin = insert_row(id, chunk, encoded);
+  const auto [begin, end] = insert_row(id, chunk, encoded);
   for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) {
     if (rows == Compaction::Rows{id}) {
       add_block_of(id, chunk, encoded.size());  // it is here: nothing has to be read back
@@ -356,12 +306,14 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
   events += chunk.events.size();
   if (!chunk.events.empty()) {
     origin_ns = std::min(origin_ns.value_or(INT64_MAX), begin + chunk.clock_offset_ns);
+    if (!std::exchange(fill.has_events, true)) fill.first_ns = fill.last_ns = begin + chunk.clock_offset_ns;
+    fill.last_ns = std::max(fill.last_ns, end + chunk.clock_offset_ns);
   }
 }
 
 void RecordingWriter::State::took(const Chunk& chunk) {
   early_stop.received(chunk.events.size());
-  if (!error.empty() && database && is_in_place()) early_stop.update(*database);
+  if (!error.empty() && out && out->is_in_place()) early_stop.update(out->database());
 }
 
 void RecordingWriter::append(const Chunk& chunk) {
@@ -377,8 +329,8 @@ void RecordingWriter::append(const Chunk& chunk, std::span<const std::byte> enco
 }
 
 void RecordingWriter::rank(const RankRow& row) {
-  Statement& put = state_->put_rank;
   state_->guarded([&] {
+    Statement& put = state_->out->statements().put_rank;
     put.bind(1, std::int64_t{row.rank}).bind(2, row.host).bind(3, std::int64_t{row.pid});
     put.bind(4, std::int64_t{row.connected})
         .bind(5, std::int64_t{row.finished})
@@ -394,27 +346,31 @@ void RecordingWriter::rank(const RankRow& row) {
   });
 }
 
-void RecordingWriter::message(const Message& message) {
-  State& s = *state_;
-  s.guarded([&] {
-    const std::int64_t at = message.at_ns + s.origin_ns.value_or(0);
-    s.add_message.bind(1, std::int64_t{message.rank}).bind(2, at);
-    s.add_message.bind(3, static_cast<std::int64_t>(message.severity)).bind(4, message.text);
-    s.add_message.bind(5, std::int64_t{row_crc(message, at)}).run();
+void RecordingWriter::message(const Message& message) { state_->message(message); }
+
+void RecordingWriter::State::message(const Message& message) {
+  guarded([&] {
+    const std::int64_t at = message.at_ns + origin_ns.value_or(0);
+    Statement& add = out->statements().add_message;
+    add.bind(1, std::int64_t{message.rank}).bind(2, at);
+    add.bind(3, static_cast<std::int64_t>(message.severity)).bind(4, message.text);
+    add.bind(5, std::int64_t{row_crc(message, at)}).run();
   });
 }
 
 void RecordingWriter::name(std::uint32_t rank, std::uint32_t id, const std::string& name) {
   state_->guarded([&] {
-    state_->add_name.bind(1, std::int64_t{rank}).bind(2, std::int64_t{id}).bind(3, name);
-    state_->add_name.bind(4, std::int64_t{row_crc(rank, id, name)}).run();
+    Statement& add = state_->out->statements().add_name;
+    add.bind(1, std::int64_t{rank}).bind(2, std::int64_t{id}).bind(3, name);
+    add.bind(4, std::int64_t{row_crc(rank, id, name)}).run();
   });
 }
 
 void RecordingWriter::retain(const Store& store, std::int64_t now_ns) {
   State& s = *state_;
   if (!s.sums) return;
-  s.guarded([&] { s.sums->retain(*s.database, store, now_ns); });
+  s.guarded([&] { s.sums->retain(s.out->database(), store, now_ns); });
+  if (const std::optional<PartEnd> why = s.part_ends(now_ns)) s.change_part(store, *why);
 }
 
 void RecordingWriter::keep(Moment moment) {
@@ -422,51 +378,160 @@ void RecordingWriter::keep(Moment moment) {
   if (s.sums) s.sums->keep(std::move(moment));
 }
 
+bool RecordingWriter::State::commit() {
+  last_commit = std::chrono::steady_clock::now();
+  if (!out || !error.empty() || !out->database().in_transaction()) return error.empty();
+  guarded([&] {
+    out->check_place();
+    out->commit();
+    early_stop.committed();
+  });
+  return error.empty();
+}
+
 void RecordingWriter::commit() {
   State& s = *state_;
-  s.last_commit = std::chrono::steady_clock::now();
-  if (!s.database || !s.error.empty() || !s.database->in_transaction()) return;
-  s.guarded([&] {
-    s.check_place();
-    s.database->execute("COMMIT");
-    s.early_stop.committed();
+  const bool open = s.out && s.error.empty() && s.out->database().in_transaction();
+  if (s.commit() && open) s.out->committed();
+}
+
+std::uint64_t RecordingWriter::State::bytes() const {
+  Database& database = out->database();
+  return static_cast<std::uint64_t>(database.integer("PRAGMA page_count")) *
+         static_cast<std::uint64_t>(database.integer("PRAGMA page_size"));
+}
+
+void RecordingWriter::State::count_block(const Block& block) {
+  PartRow& row = blocks_of_part;
+  row.begin_ns = row.events == 0 ? block.begin_ns : std::min(row.begin_ns, block.begin_ns);
+  row.end_ns = row.events == 0 ? block.end_ns : std::max(row.end_ns, block.end_ns);
+  row.events += block.events;
+}
+
+PartRow RecordingWriter::State::row_of_part(PartEnd why) const {
+  PartRow row = blocks_of_part;
+  row.part = part.part;
+  row.file = std::filesystem::path(out->path()).filename().string();
+  row.bytes = bytes();
+  row.ended = name_of(why);
+  return row;
+}
+
+/// A part that has no block yet has nothing to end with: the next one would have the same events.
+std::optional<PartEnd> RecordingWriter::State::part_ends(std::int64_t now_ns) {
+  if (!rotation.on() || !out || !error.empty() || blocks_of_part.events == 0) return std::nullopt;
+  if (std::chrono::steady_clock::now() < next_try) return std::nullopt;
+  fill.bytes = bytes();
+  PartFill until_now = fill;
+  // What claims to be later than the collector's clock makes nothing older.
+  until_now.last_ns = std::min(until_now.last_ns, std::max(now_ns, until_now.first_ns));
+  return end_of_part(rotation, until_now);
+}
+
+/// Tables that are made when a file ends.
+void RecordingWriter::State::write_end(const Store& store) {
+  Database& database = out->database();
+  write_summary(database, store);
+  database.execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " + std::to_string(chunks) +
+                   "), ('events', " + std::to_string(events) + ")");
+  write_table_checksums(database);
+}
+
+/// [Note: a change of parts]
+/// A recorder may be killed between any two of these steps, and nothing that was committed is lost or found
+/// twice:
+/// 1. All that was received is committed to the part that ends.
+/// 2. The next part is made whole, under a name that readers leave alone. A failure changes nothing: the part
+///    goes on.
+/// 3. The part that ends is completed, in one transaction. It says that it is followed.
+/// 4. The next part gets its name. From here on readers go on to it.
+/// 5. The link moves to it.
+/// 6. Events are written to it; parts that are too many are deleted.
+/// The log of the part that has ended is folded in on a thread of its own, since that waits for the disk.
+void RecordingWriter::State::change_part(const Store& store, PartEnd why) {
+  wait_for_closing();
+  guarded([&] { sums->finish(out->database(), store); });
+  if (!commit()) return;
+  const PartRow ended = row_of_part(why);
+  const std::vector<Block> tails = blocks.tails();
+  PartIdentity next = part;
+  ++next.part;
+  next.first_part = std::max(part.first_part, first_kept(rotation, next.part));
+  next.first_chunk = last_id + 1;
+  const std::string made = unfinished_part_path(place, next.part);
+  std::error_code ignored;
+  try {
+    std::filesystem::remove(made, ignored);
+    make_next_part(made, {.before = out->path(), .identity = next, .ended = ended, .tails = tails}, *sums,
+                   store);
+  } catch (const std::exception& failure) {
+    std::filesystem::remove(made, ignored);
+    next_try = std::chrono::steady_clock::now() + kTryAgain;
+    Message note;
+    note.at_ns = early_stop.reached_ns() - origin_ns.value_or(0);
+    note.severity = ev::Severity::warning;
+    note.text = "part " + std::to_string(next.part) + " of the recording could not be begun (" +
+                failure.what() + "): part " + std::to_string(part.part) + " goes on";
+    message(note);
+    return;
+  }
+  guarded([&] {
+    out->check_place();
+    end_part(out->database(), ended, tails);
+    write_end(store);
+    out->commit();
   });
-  if (s.error.empty()) s.checkpointer->committed(*s.database);
+  if (!error.empty()) {
+    std::filesystem::remove(made, ignored);
+    return;
+  }
+  guarded([&] { go_on_in(next); });
+  if (!error.empty()) return;
+  sums->part_has_begun();
+  blocks_of_part = {};
+  fill = {.begun_with = bytes()};
+  tails_of_part.clear();
+  for (const Block& tail : tails) tails_of_part.insert(tail.rank);
+}
+
+/// Steps 4 to 6.
+void RecordingWriter::State::go_on_in(const PartIdentity& next) {
+  const std::string file = part_path(place, next.part);
+  if (out->database().in_transaction()) out->commit();
+  std::filesystem::rename(unfinished_part_path(place, next.part), file);
+  auto opened = std::make_unique<WrittenFile>(file);
+  link_to_part(place, file);
+  early_stop.goes_on_in(file);
+  closing = std::thread([ended = std::exchange(out, std::move(opened))] {
+    try {
+      ended->close();
+    } catch (const std::exception&) {  // its log stays beside it: who opens it next folds it in
+    }
+  });
+  for (std::uint32_t gone = part.first_part; gone < next.first_part; ++gone)
+    remove_recording(part_path(place, gone));
+  part = next;
 }
 
 void RecordingWriter::finish(const Store& store) {
   State& s = *state_;
   for (const RankRow& row : store.ranks()) rank(row);
+  s.wait_for_closing();
   s.guarded([&] {
-    s.check_place();
+    s.out->check_place();
     for (const Compaction::Rows& rows : s.compaction.rest()) s.complete(rows);
     for (const auto& [rank, blocks] : s.untiled) {
       if (blocks.size() > 1) s.add_tile_of(blocks);
     }
-    s.add_tails();
+    write_tails(s.out->database(), s.blocks.tails());
     s.blocks.measure_rest();
-    if (s.sums) s.sums->finish(*s.database, store);
-    write_summary(*s.database, store);
-    s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
-                        std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
-    write_table_checksums(*s.database);
-    s.database->execute("COMMIT");
+    if (s.sums) s.sums->finish(s.out->database(), store);
+    if (s.rotation.on()) write_part_row(s.out->database(), s.row_of_part(PartEnd::run));
+    s.write_end(store);
+    s.out->commit();
     s.early_stop.committed();
-    // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
-    // moment: then the log stays beside it, and the next one to open the file folds it in.
-    for (Statement* statement :
-         {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_block, &s.add_levels, &s.get_levels, &s.add_tile,
-          &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
-      *statement = Statement();
-    }
-    s.checkpointer.reset();
-    // Pages that joining left free go back to the disk.
-    s.database->execute("PRAGMA incremental_vacuum");
-    s.database->execute_unless_busy("PRAGMA wal_checkpoint(TRUNCATE)");
-    s.database->execute_unless_busy("PRAGMA journal_mode = DELETE");
-    s.database->close();
-    s.database.reset();
-    s.lock.release();
+    s.out->close();
+    s.out.reset();
   });
 }
 

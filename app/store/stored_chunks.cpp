@@ -61,7 +61,8 @@ void StoredChunks::read(Store& store, const Statement& row) {
   }
 }
 
-void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)>& before) {
+void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)>& before,
+                            const std::function<bool(std::int64_t)>& elsewhere) {
   std::int64_t next = 1;
   int damaged_in_a_row = 0;
   std::int64_t damaged_from = 0;
@@ -95,8 +96,10 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
         // The ids that could not be read are reported as one range, up to here.
         end_of_damage(id - 1);
         damaged_in_a_row = 0;
-        before(id);
-        read(store, rows);
+        if (!elsewhere(id)) {
+          before(id);
+          read(store, rows);
+        }
         next = std::min(id, most) + 1;  // a damaged id may be any number
       }
       // A scan without an error found no more rows: the end.

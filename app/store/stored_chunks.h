@@ -25,8 +25,10 @@ class StoredChunks {
   /// known, a gap.
   void read(Store& store, const Statement& row);
   /// Reads chunks by id, which is the order of arrival; `before(id)` is called before each. Rows that SQLite
-  /// cannot read are skipped: the rows after them are tried one by one until one can be read again.
-  void read_all(Store& store, const std::function<void(std::int64_t id)>& before);
+  /// cannot read are skipped: the rows after them are tried one by one until one can be read again. Those of
+  /// `elsewhere` are in another file, too, and are read there.
+  void read_all(Store& store, const std::function<void(std::int64_t id)>& before,
+                const std::function<bool(std::int64_t id)>& elsewhere);
 
  private:
   [[nodiscard]] std::int64_t last_id_known();

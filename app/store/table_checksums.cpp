@@ -93,6 +93,16 @@ constexpr Checked kCheckedParamGroups{"param_groups", "SELECT * FROM param_group
 /// In addition to those of a part of a run; recordings older than own times do not have it.
 constexpr Checked kCheckedOwnTimes{"own_times", "SELECT * FROM own_times ORDER BY rank, first_step", kValues};
 
+/// In addition, for a part of a recording that goes on in several files.
+constexpr std::array kCheckedOfSeries = {
+    Checked{"parts", "SELECT * FROM parts ORDER BY part", kValues},
+    Checked{"moved", "SELECT id FROM moved ORDER BY id", kKeys},
+    Checked{"meta_part",
+            "SELECT key, value FROM meta WHERE key IN ('first_chunk', 'first_part', 'followed', 'part', "
+            "'series') ORDER BY key",
+            "what the file says of its part may be wrong"},
+};
+
 /// Optional tables are checked only where they exist: a missing one
 /// changes the checksum of sqlite_schema.
 bool has_table(Database& database, const std::string& table) {
@@ -165,6 +175,9 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
   if (has_table(database, kCheckedParamGroups.table))
     check_sum(database, kCheckedParamGroups, sums, problems);
   if (has_table(database, kCheckedOwnTimes.table)) check_sum(database, kCheckedOwnTimes, sums, problems);
+  if (has_table(database, "parts")) {
+    for (const Checked& checked : kCheckedOfSeries) check_sum(database, checked, sums, problems);
+  }
   if (!keeps_a_part(database)) return;
   for (const Checked& checked : kCheckedOfPart) check_sum(database, checked, sums, problems);
 }
@@ -211,6 +224,7 @@ void write_table_checksums(Database& database) {
   std::for_each(kChecked.begin(), kChecked.end(), write);
   if (has_table(database, kCheckedParamGroups.table)) write(kCheckedParamGroups);
   if (has_table(database, kCheckedOwnTimes.table)) write(kCheckedOwnTimes);
+  if (has_table(database, "parts")) std::for_each(kCheckedOfSeries.begin(), kCheckedOfSeries.end(), write);
   if (keeps_a_part(database)) std::for_each(kCheckedOfPart.begin(), kCheckedOfPart.end(), write);
 }
 
