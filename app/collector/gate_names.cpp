@@ -7,14 +7,16 @@ namespace shardscope::collector {
 using instrumentation::GateKind;
 
 void GateNames::learn(const instrumentation::RunTables& tables) {
-  for (std::size_t m = module_paths_.size(); m < std::min(tables.modules.size(), kMostPaths); ++m)
-    module_paths_.push_back(tables.modules[m].path);
+  for (std::size_t m = names_.size(); m < std::min(tables.modules.size(), kMostNames); ++m) {
+    const instrumentation::ModuleInfo& module = tables.modules[m];
+    names_.push_back(module.path.empty() ? module.type : module.path);  // a root has no path
+  }
 }
 
 std::string GateNames::name(GateKind kind, std::uint32_t id) const {
   const auto module = [&](const char* when) {
-    const bool known = id < module_paths_.size() && !module_paths_[id].empty();
-    return std::string(when) + " " + (known ? module_paths_[id] : "module " + std::to_string(id));
+    const bool known = id < names_.size() && !names_[id].empty();
+    return std::string(when) + " " + (known ? names_[id] : "module " + std::to_string(id));
   };
   switch (kind) {
     case GateKind::step:

@@ -14,13 +14,13 @@ namespace shardscope::collector {
 class GateNames {
  public:
   /// Most modules whose names are stored; few models have more.
-  static constexpr std::size_t kMostPaths = std::size_t{1} << 16;
+  static constexpr std::size_t kMostNames = std::size_t{1} << 16;
 
   void learn(const instrumentation::RunTables& tables);
   [[nodiscard]] std::string name(instrumentation::GateKind kind, std::uint32_t id) const;
 
  private:
-  std::vector<std::string> module_paths_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace shardscope::collector

@@ -5,12 +5,15 @@
 
 namespace shardscope::collector {
 
+using instrumentation::GateKeeper;
+using instrumentation::GateKind;
 using instrumentation::StopRule;
 using Kind = wire::RankCommand::Kind;
 
 namespace {
 /// Answers to phase 1 are sent by a thread that never blocks: a rank without one after this time has failed.
 constexpr double kPrepareTimeout_s = 5;
+constexpr const char* kStoppedBetweenSteps = "; the run is stopped between steps";
 
 std::string numbered_gate(instrumentation::GateKind kind, std::uint32_t id) {
   return "a gate of kind " + std::to_string(static_cast<int>(kind)) + " and id " + std::to_string(id);
@@ -95,12 +98,14 @@ void PauseCoordinator::resume_all(const std::string& note) {
 void PauseCoordinator::ranks_differ(const std::string& how) {
   differ_ = true;
   how_they_differ_ = how;
+  // Ranks may hold before the events arrive that say which gate was the first to differ.
+  if (by_step_ && state_ != State::running) note_ = how + kStoppedBetweenSteps;
 }
 
 void PauseCoordinator::fall_back(const std::string& how, double now_s) {
   const std::optional<StopRule> after = after_pause_;
   resume_all({});
-  ranks_differ(how);
+  ranks_differ(how_they_differ_.empty() ? how : how_they_differ_);
   // A rule that stops where gates differ would only fail in the same way again.
   if (after && (after->kind == StopRule::Kind::step || after->kind == StopRule::Kind::run_to_step))
     after_pause_ = after;
@@ -114,7 +119,7 @@ void PauseCoordinator::start_pause(double now_s) {
   for (auto& [rank, state] : ranks_) state.prepared.reset();
   by_step_ = differ_;
   first_hold_s_ = 0;
-  if (by_step_) note_ = how_they_differ_ + "; the run is stopped between steps";
+  if (by_step_) note_ = how_they_differ_ + kStoppedBetweenSteps;
   prepare_id_ = last_id_;
   broadcast(prepare);
   renewed_s_ = now_s;
@@ -190,6 +195,14 @@ std::string PauseCoordinator::difference() const {
   return {};
 }
 
+bool PauseCoordinator::between_same_steps() const {
+  const GateKeeper::Position& here = ranks_.begin()->second.at;
+  return here.kind == GateKind::step && std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& entry) {
+           const GateKeeper::Position& there = entry.second.at;
+           return there.kind == here.kind && there.id == here.id && there.steps == here.steps;
+         });
+}
+
 void PauseCoordinator::check_holds(double now_s) {
   if (state_ == State::preparing || state_ == State::paused || !complete()) return;
   std::uint64_t gate = 0;
@@ -208,17 +221,26 @@ void PauseCoordinator::check_holds(double now_s) {
     return;
   }
   if (const std::string how = difference(); !how.empty()) {
-    if (by_step_ || state_ == State::running) {
+    if (!by_step_ && between_same_steps()) {
+      // Here every rank is where a pause of ranks that differ would hold it, whatever their numbers.
+      by_step_ = true;
+      note_ = (how_they_differ_.empty() ? how : how_they_differ_) + kStoppedBetweenSteps;
+      hold_all_at(gate, now_s);
+    } else if (by_step_ || state_ == State::running) {
       resume_all(how + ": resumed");
     } else {
       fall_back(how, now_s);
     }
     return;
   }
+  if (!by_step_) note_.clear();
+  hold_all_at(gate, now_s);
+}
+
+void PauseCoordinator::hold_all_at(std::uint64_t gate, double now_s) {
   // Also from `running`: a restarted collector finds the run held by its predecessor.
   gate_ = gate;
   state_ = State::paused;
-  if (!by_step_) note_.clear();
   if (after_pause_) {
     const StopRule rule = *after_pause_;
     resume_with(rule, now_s);
@@ -234,6 +256,7 @@ void PauseCoordinator::resume_with(StopRule rule, double now_s) {
   if (by_step_) {
     go.gate = alike_from_ = gate_;
     differ_ = by_step_ = false;
+    how_they_differ_.clear();
   }
   broadcast(go);
   floor_ = gate_;

@@ -79,6 +79,9 @@ class PauseCoordinator {
   [[nodiscard]] bool holds(const Rank& rank) const;
   /// Text for the user where ranks hold at different gates; else empty.
   [[nodiscard]] std::string difference() const;
+  /// Whether all ranks, which hold, are at one gate between steps. Gates with other numbers can be.
+  [[nodiscard]] bool between_same_steps() const;
+  void hold_all_at(std::uint64_t gate, double now_s);
   /// The ranks cannot be paused at the target: pauses them at the next gate between steps instead.
   void fall_back(const std::string& how, double now_s);
   [[nodiscard]] double lease_left(double now_s) const;

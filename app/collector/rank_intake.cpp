@@ -75,6 +75,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     return;
   }
   RankSession& rank = ranks.session(message.header.rank);
+  const bool came_before = rank.next_sequence() != 0;
   const RankSession::Accepted accepted = rank.accept(message.header, now_s());
   if (accepted.order == RankSession::Order::implausible) {
     problems.reject("value", "rank " + std::to_string(message.header.rank),
@@ -99,7 +100,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     rank.has_tables = false;
     rank.names.clear();
     collective_clocks.restart();
-    gates.restart();
+    // Not at its first process: what the ranks that came earlier have passed is compared with it.
+    if (came_before) gates.restart();
   }
   if (accepted.missing != 0) {
     messages.record(

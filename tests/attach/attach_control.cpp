@@ -1,15 +1,18 @@
 // Pauses and steps a live run as the dashboard does, without a window, for the tests of attached runs.
 //   attach_control ENDPOINT COMMAND...
-// pause; any, module, micro_step, step: on to the next gate of this kind; resume; stacks: where every rank's
-// threads are, as a line of JSON {"stacks": [text of rank 0, ...]}.
-// Each but `resume` waits until every rank holds, and prints a line of JSON: the gate that the collector
-// names and the one at which each rank holds. A rank's gate: its number, kind and id.
+// pause; any, module, micro_step, step: on to the next gate of this kind; resume; on: waits until every rank
+// has passed 100 more gates; stacks: where every rank's threads are, as a line of JSON {"stacks": [text of
+// rank 0, ...]}. Each but `resume` and `on` waits until every rank holds, and prints a line of JSON: the gate
+// that the collector names, its note, and the gate at which each rank holds. A rank's gate: its number, kind
+// and id.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/collector/viewer.h"
@@ -18,6 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using shardscope::collector::Command;
+using shardscope::collector::ControlState;
 using shardscope::collector::Viewer;
 using shardscope::instrumentation::StopRule;
 using shardscope::store::Store;
@@ -33,7 +37,8 @@ void wait_for(Viewer& viewer, Store& store, const char* what, Condition conditio
       std::fprintf(stderr, "attach_control: %s: not within 300 s; %s\n", what, viewer.control().note.c_str());
       std::exit(1);
     }
-    (void)viewer.poll(store, 5ms);
+    // What is asked may need the processors that this one would take.
+    if (!viewer.poll(store, 5ms)) std::this_thread::sleep_for(5ms);
   }
 }
 
@@ -43,24 +48,44 @@ bool all_connected(const Store& store) {
   return store.has_tables() && connected > 0 && connected == store.tables().world;
 }
 
-/// Every rank's last recorded gate is the one that the collector names.
-bool all_gates_known(const Store& store, std::uint64_t number) {
+/// Every rank's last recorded gate is the one that the collector names. Where ranks number their gates
+/// differently, which the note says, it names the largest number: the others hold at the same place.
+bool all_gates_known(const Store& store, const ControlState& control) {
+  const auto first = store.gate_before(0, Store::kEnd);
+  std::uint64_t largest = 0;
   for (std::uint32_t rank = 0; rank < store.tables().world; ++rank) {
     const auto gate = store.gate_before(rank, Store::kEnd);
-    if (!gate || gate->number != number) return false;
+    if (!gate || gate->kind != first->kind || gate->id != first->id) return false;
+    if (control.note.empty() && gate->number != control.gate) return false;
+    largest = std::max<std::uint64_t>(largest, gate->number);
   }
-  return true;
+  return largest == control.gate;
 }
 
-void print(const Store& store, std::uint64_t number) {
-  std::printf("{\"gate\": %llu, \"ranks\": [", static_cast<unsigned long long>(number));
+void print(const Store& store, const ControlState& control) {
+  nlohmann::json ranks = nlohmann::json::array();
   for (std::uint32_t rank = 0; rank < store.tables().world; ++rank) {
     const auto gate = store.gate_before(rank, Store::kEnd);
-    std::printf("%s{\"gate\": %llu, \"kind\": %d, \"id\": %u}", rank == 0 ? "" : ", ",
-                static_cast<unsigned long long>(gate->number), static_cast<int>(gate->kind), gate->id);
+    ranks.push_back({{"gate", gate->number}, {"kind", static_cast<int>(gate->kind)}, {"id", gate->id}});
   }
-  std::printf("]}\n");
+  const nlohmann::json line{{"gate", control.gate}, {"note", control.note}, {"ranks", ranks}};
+  std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
+}
+
+/// Waits until every rank has passed 100 more gates.
+void wait_on(Viewer& viewer, Store& store) {
+  std::vector<std::uint64_t> from(store.tables().world);
+  const auto last = [&](std::uint32_t rank) {
+    const auto gate = store.gate_before(rank, Store::kEnd);
+    return gate ? std::uint64_t{gate->number} : 0;
+  };
+  for (std::uint32_t rank = 0; rank < from.size(); ++rank) from[rank] = last(rank);
+  wait_for(viewer, store, "on", [&] {
+    for (std::uint32_t rank = 0; rank < from.size(); ++rank)
+      if (last(rank) < from[rank] + 100) return false;
+    return true;
+  });
 }
 
 /// Every rank's answers so far, the newest last.
@@ -117,7 +142,8 @@ bool command_of(const char* word, Command& command) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s ENDPOINT pause|any|module|micro_step|step|resume|stacks ...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s ENDPOINT pause|any|module|micro_step|step|resume|on|stacks ...\n",
+                 argv[0]);
     return 2;
   }
   Viewer viewer(argv[1]);
@@ -127,6 +153,10 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     if (std::strcmp(argv[i], "stacks") == 0) {
       print_stacks(viewer, store);
+      continue;
+    }
+    if (std::strcmp(argv[i], "on") == 0) {
+      wait_on(viewer, store);
       continue;
     }
     Command command;
@@ -141,10 +171,12 @@ int main(int argc, char** argv) {
     wait_for(viewer, store, argv[i], [&] {
       const auto control = viewer.control();
       if (resumes) return !control.paused;
-      return control.paused && (!was_paused || control.gate != before) &&
-             all_gates_known(store, control.gate);
+      return control.paused && (!was_paused || control.gate != before) && all_gates_known(store, control);
     });
-    if (!resumes) print(store, viewer.control().gate);
+    if (resumes) continue;
+    // The note may come after the gates that it is about.
+    for (const auto end = Clock::now() + 300ms; Clock::now() < end;) (void)viewer.poll(store, 5ms);
+    print(store, viewer.control());
   }
   return 0;
 }

@@ -9,6 +9,7 @@ import runs
 from pairs import TRAIN, folder, plain
 
 SAMPLES = runs.ROOT / "samples" / "attach"
+WITH_SCRIPTS = f"{runs.HERE / 'scripts'}:{runs.process_environment()['PATH']}"  # where a `srun` is
 
 
 def setUpModule():
@@ -42,13 +43,22 @@ class Launchers(unittest.TestCase):
                                              runs.free_port(), "-m", "train", "fsdp2", out], ("fsdp2",),
                    PYTHONPATH=runs.process_environment()["PYTHONPATH"] + f":{runs.HERE}")
 
-
     def test_mpirun(self):
         as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         script = f"RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK exec {runs.PYTHON} {TRAIN} fsdp2"
         self.check("by-mpirun", lambda out: ["mpirun", *as_root, "--oversubscribe", "--bind-to", "none", "-n", 2, "bash", "-c",
                                              f"{script} {out}"], ("fsdp2",), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                    MASTER_PORT=str(runs.free_port()))
+
+    def test_srun(self):
+        """Every task is a rank, by Slurm's variables."""
+        script = f"RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS exec {runs.PYTHON} {TRAIN} fsdp2"
+        self.check("by-srun", lambda out: ["srun", "-n", 2, "bash", "-c", f"{script} {out}"], ("fsdp2",), MASTER_ADDR="127.0.0.1",
+                   MASTER_PORT=str(runs.free_port()), PATH=WITH_SCRIPTS)
+
+    def test_srun_that_starts_torchrun(self):
+        """The launcher has the variables of task 0 and is no rank; its ranks have them too, and are."""
+        self.check("by-srun-torchrun", lambda out: ["srun", "-n", 1, *runs.torchrun(TRAIN, "fsdp2", out)], ("fsdp2",), PATH=WITH_SCRIPTS)
 
     def test_without_torchs_entry_points(self):
         """sitecustomize is enough."""

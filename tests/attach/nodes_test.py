@@ -9,6 +9,7 @@ from pairs import TRAIN, folder, plain
 # Changing it needs root, or a system that lets users make namespaces.
 NAMED = subprocess.run(["unshare", "--uts", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 CASE = ("zero3",)
+WITH_SCRIPTS = f"{runs.HERE / 'scripts'}:{runs.process_environment()['PATH']}"  # where a `pdsh` and a `srun` are
 
 
 def setUpModule():
@@ -43,6 +44,33 @@ class Nodes(unittest.TestCase):
         runs.finish(first)
         self.check(recording, out, ["node-a", "node-b"])
 
+    def test_srun_starts_attach_on_each_node(self):
+        """As docs/attach has it: by SLURM_NODEID one attach records, the others pass their node's ranks on to it."""
+        recording, out, port = folder() / "srun-nodes.zscope", folder() / "srun-nodes", runs.free_port()
+        endpoint = f"ipc://{folder()}/srun-nodes.sock"
+        words = lambda command: " ".join(map(str, command))
+        train = words([runs.PYTHON, "-m", "torch.distributed.run", "--nnodes", 2, "--node-rank", "$SLURM_NODEID", "--nproc-per-node", 1,
+                       "--master-addr", "127.0.0.1", "--master-port", port, TRAIN, CASE[0], out])
+        name = "--run-id job-$SLURM_JOB_ID"
+        first = words(runs.attach(recording, "--listen", endpoint, name))
+        script = f"""if [ "$SLURM_NODEID" = 0 ]; then exec {first} {train}
+                     else exec {runs.SHARDSCOPE} attach --upstream {endpoint} {name} -- {train}; fi"""
+        output = runs.finish(runs.start(["srun", "-N", 2, "-n", 2, "bash", "-c", script], PATH=WITH_SCRIPTS))
+        self.assertIn("recorded to", output)
+        self.check(recording, out, ["node-a", "node-b"])
+
+    def test_srun_starts_the_ranks_of_all_nodes(self):
+        """One attach before srun; the folder is of a file system that the nodes share."""
+        recording, out, shared, keys = (folder() / name for name in ("srun.zscope", "srun", "srun-shared", "srun-keys"))
+        shared.mkdir()
+        subprocess.run([runs.SHARDSCOPE, "keys", keys], check=True, stdout=subprocess.DEVNULL)
+        script = f"RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS exec {runs.PYTHON} {TRAIN} {CASE[0]} {out}"
+        attach = runs.attach(recording, "--listen", "tcp://0.0.0.0:0", "--keys", keys, "--folder", shared, "--advertise", "127.0.0.1")
+        runs.finish(runs.start(attach + ["srun", "-N", 2, "-n", 2, "bash", "-c", script], PATH=WITH_SCRIPTS,
+                               MASTER_ADDR="127.0.0.1", MASTER_PORT=str(runs.free_port())))
+        self.check(recording, out, ["node-a", "node-b"])
+        self.assertEqual(os.listdir(shared), [], "the folder, which has a key in it, is removed")
+
     def test_deepspeed_starts_the_nodes(self):
         """Its launcher hands on PYTHONPATH and little else; the folder is of a file system that the nodes share."""
         recording, out, shared = folder() / "hostfile.zscope", folder() / "hostfile", folder() / "shared"
@@ -51,12 +79,11 @@ class Nodes(unittest.TestCase):
         hosts.write_text("node-a slots=1\nnode-b slots=1\n", encoding="utf-8")
         keys = folder() / "node-keys"
         subprocess.run([runs.SHARDSCOPE, "keys", keys], check=True, stdout=subprocess.DEVNULL)
-        environment = runs.process_environment()
         attach = runs.attach(recording, "--listen", "tcp://0.0.0.0:0", "--keys", keys, "--folder", shared, "--advertise", "127.0.0.1")
         output = runs.finish(runs.start(
             attach + [runs.PYTHON, "-m", "deepspeed.launcher.runner", "--hostfile", hosts, "--no_ssh_check", "--master_addr", "127.0.0.1",
                       "--master_port", runs.free_port(), TRAIN, CASE[0], out],
-            PATH=f"{runs.HERE / 'scripts'}:{environment['PATH']}"))
+            PATH=WITH_SCRIPTS))
         self.assertIn("recorded to", output)
         self.check(recording, out, ["node-a", "node-b"])
         self.assertEqual(os.listdir(shared), [], "the folder, which has a key in it, is removed")

@@ -17,15 +17,21 @@ def setUpModule():
     folder()
 
 
+def by_accelerate(*options):
+    return lambda script, *arguments: [
+        runs.PYTHON, "-m", "accelerate.commands.launch", "--num_processes", 2, "--num_machines", 1, "--mixed_precision", "no",
+        "--dynamo_backend", "no", "--main_process_port", runs.free_port(), *options, script, *arguments]
+
+
 class Scripts(unittest.TestCase):
-    def both(self, script, *arguments, steps, losses):
+    def both(self, script, *arguments, steps, losses, launched=runs.torchrun, name=""):
         """The recording of an attached run that trained as the plain one did."""
-        name = "-".join((script, *arguments))
+        name = name or "-".join((script, *arguments))
         made, out = folder() / f"{name}.zscope", folder() / name
         command = [SCRIPTS / f"{script}.py", f"{out}.plain", *arguments]
-        runs.finish(runs.start(runs.torchrun(*command), **OFFLINE))
+        runs.finish(runs.start(launched(*command), **OFFLINE))
         command[1] = f"{out}.attached"
-        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(*command), **OFFLINE))
+        output = runs.finish(runs.start(runs.attach(made) + launched(*command), **OFFLINE))
         self.assertEqual(runs.results(f"{out}.plain"), runs.results(f"{out}.attached"))
         self.assertNotIn("is off", output)
         self.assertEqual(runs.figures(made)["dropped"], 0)
@@ -62,16 +68,40 @@ class Scripts(unittest.TestCase):
         self.both("accelerate_ddp", steps=3, losses=6)
 
     def test_accelerate_with_fsdp2(self):
+        self.is_fsdp2_of_accelerate(self.both("accelerate_fsdp2", steps=3, losses=6))
+        self.assertEqual(runs.figures(folder() / "accelerate_fsdp2.zscope")["run"]["stage"], 3)
+
+    def test_accelerate_launch_with_fsdp2(self):
+        name = "launched-fsdp2"
+        recording = self.both("accelerate_launched", steps=3, losses=6, name=name, launched=by_accelerate(
+            "--use_fsdp", "--fsdp_version", 2, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP", "--fsdp_transformer_layer_cls_to_wrap",
+            "GPT2Block", "--fsdp_reshard_after_forward", "true"))
+        self.is_fsdp2_of_accelerate(recording)
+        run = runs.figures(folder() / f"{name}.zscope")["run"]
+        self.assertEqual((run["stage"], run["world"]), (3, 2))
+        self.assertIn("FSDP2", run["framework"])
+
+    def test_accelerate_launch_with_deepspeed(self):
+        for stage in (2, 3):
+            with self.subTest(stage=stage):
+                name = f"launched-deepspeed-{stage}"
+                recording = self.both("accelerate_launched", steps=3, losses=6, name=name, launched=by_accelerate(
+                    "--use_deepspeed", "--zero_stage", stage, "--gradient_accumulation_steps", 2, "--gradient_clipping", 1.0,
+                    "--zero3_init_flag", "false"))
+                run = runs.figures(folder() / f"{name}.zscope")["run"]
+                self.assertEqual((run["stage"], run["world"]), (stage, 2))
+                self.assertIn("DeepSpeed", run["framework"])
+                for rank in range(2):
+                    self.assertEqual(len(recording.of(rank, "grad_norm")), 3)
+
+    def is_fsdp2_of_accelerate(self, recording, blocks=2):
         """accelerate shards two blocks, the embedding and last norm as one group, and what is left with the root; these two it keeps
         whole from forward to backward. Of the two micro-steps of a step `accumulate` has the second one alone reduced."""
-        recording, blocks = self.both("accelerate_fsdp2", steps=3, losses=6), 2
         for rank in range(2):
             ops = collections.Counter(int(e["code"]) for e in recording.of(rank, "collective_submitted")
                                       if e["b"] not in ("", "4294967295"))
             self.assertEqual((ops[0], ops[1]), (6 * (2 * blocks + 2), 3 * (blocks + 2)), "gathers, reduce-scatters")
             self.assertEqual(len(recording.of(rank, "grad_norm")), 3)
-        summary = runs.figures(folder() / "accelerate_fsdp2.zscope")
-        self.assertEqual(summary["run"]["stage"], 3)
 
     def test_sft(self):
         self.both("trl_sft", steps=3, losses=3)

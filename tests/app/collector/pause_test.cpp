@@ -314,6 +314,50 @@ TEST(Pause, WhereRanksPassOtherGatesTheRunIsHeldBetweenSteps) {
   }
 }
 
+TEST(Pause, AStepOfRanksThatPassOtherGatesIsOneStep) {
+  SimulatedRun run(3, 33, 30, 2);
+  run.evaluates = true;
+  ASSERT_TRUE(run.wait_until([&] { return run.evaluations >= 3; }));
+  run.command(Ask::pause);
+  ASSERT_TRUE(run.wait_until([&] { return run.paused(); })) << run.pauses.control(now_s()).note;
+  for (int round = 0; round < 4; ++round) {
+    const auto held = run.gates[0]->position();
+    run.command(Ask::resume, {StopRule::Kind::step, 0, 0});
+    ASSERT_TRUE(run.wait_until([&] { return run.paused() && run.gates[0]->position().id != held.id; }))
+        << run.pauses.control(now_s()).note;
+    for (const auto& gate : run.gates) {
+      EXPECT_EQ(gate->position().kind, GateKind::step);
+      EXPECT_EQ(gate->position().id, held.id + 1);
+    }
+    const std::string note = run.pauses.control(now_s()).note;
+    EXPECT_NE(note.find("rank 0"), std::string::npos) << note;
+    EXPECT_NE(note.find("the run is stopped between steps"), std::string::npos) << note;
+  }
+  // Numbered alike since: a gate within the step, after the evaluation is over, is reached exactly.
+  run.evaluates = false;
+  run.command(Ask::resume, {StopRule::Kind::any_gate, 0, 0});
+  ASSERT_TRUE(run.wait_until([&] { return run.paused(); }));
+  run.expect_all_at(run.gate());
+  EXPECT_EQ(run.gates[0]->position().kind, GateKind::pre_forward);
+}
+
+TEST(Pause, TheFirstGateThatDifferedIsNamedAlsoWhereItIsKnownLate) {
+  SimulatedRun run(2, 8, 30, 2);
+  run.evaluates = true;
+  ASSERT_TRUE(run.wait_until([&] { return run.evaluations >= 3; }));
+  run.command(Ask::pause);
+  ASSERT_TRUE(run.wait_until([&] { return run.paused(); })) << run.pauses.control(now_s()).note;
+  run.pauses.ranks_differ("as gate 2 rank 0 evaluated");
+  EXPECT_EQ(run.pauses.control(now_s()).note, "as gate 2 rank 0 evaluated; the run is stopped between steps");
+  run.command(Ask::resume, {StopRule::Kind::step, 0, 0});
+  ASSERT_TRUE(run.wait_until([&] { return run.paused(); }));
+  EXPECT_EQ(run.pauses.control(now_s()).note.find("as gate 2"), std::string::npos)
+      << "that was before the resume";
+  run.command(Ask::resume);
+  run.pauses.ranks_differ("as gate 80 rank 0 evaluated");
+  EXPECT_EQ(run.pauses.control(now_s()).note, "") << "a run that goes on is not stopped";
+}
+
 TEST(Gates, ADifferenceNamesRanksAndGatesOnce) {
   using instrumentation::Event;
   using instrumentation::EventKind;
@@ -367,7 +411,10 @@ TEST_F(GateDifference, IsWordedByTheModulesOfTheRunAlsoAfterARestart) {
   instrumentation::RunTables tables;
   tables.modules.resize(8);
   tables.modules[7].path = "h.3.mlp";
+  tables.modules[0].type = "GPT";
   gates_.learn(tables);
+  EXPECT_EQ(gates_.names().name(GateKind::pre_forward, 0), "before the forward of GPT")
+      << "a root has no path";
   EXPECT_FALSE(pass(0, 1, 7));
   gates_.restart();
   EXPECT_FALSE(pass(2, 1, 5)) << "what was passed before the restart is not compared";

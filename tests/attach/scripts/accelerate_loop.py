@@ -32,6 +32,7 @@ def digest(model):
     """Of this rank's part of the weights."""
     total = hashlib.sha256()
     for param in model.parameters():
-        part = param.to_local() if hasattr(param, "to_local") else param
+        part = getattr(param, "ds_tensor", param)
+        part = part.to_local() if hasattr(part, "to_local") else part
         total.update(part.detach().contiguous().view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
