@@ -142,6 +142,13 @@ def until(condition, what, limit=60):
     sys.exit(f"FAILED: waited {limit} s in vain: {what}")
 
 
+def catches_sigterm(process):
+    """Whether it is the program yet, which asks for that first, and no longer what starts it."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+    return int(caught, 16) >> (signal.SIGTERM - 1) & 1
+
+
 def check(good, what):
     if not good:
         sys.exit(f"FAILED: {what}")
@@ -200,6 +207,7 @@ def scenario(network, folder):
         # Without a key, from a host that is on the same link.
         stranger = rank(0, "c", world=1)  # it meets no other rank
         processes.append(stranger)
+        until(lambda: catches_sigterm(stranger), "the stranger's start")
         time.sleep(1)
         os.killpg(stranger.pid, signal.SIGTERM)
         check(stranger.wait(30) == 0, "the stranger's own run was disturbed")
