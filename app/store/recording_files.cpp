@@ -79,6 +79,7 @@ class Search {
     std::unique_ptr<OpenFile> found = find(next);
     if (found == nullptr) return false;
     files_.push_back(std::move(found));
+    if (files_.size() > kMostParts) files_.erase(files_.begin());  // the newest parts are read
     return true;
   }
 

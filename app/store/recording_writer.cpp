@@ -44,8 +44,7 @@ std::string random_series() {
   std::random_device random;
   std::string out;
   for (int i = 0; i < 4; ++i) {
-    for (std::uint32_t bits = random(), digit = 0; digit < 8; ++digit, bits >>= 4U)
-      out += kHex[bits & 15U];
+    for (std::uint32_t bits = random(), digit = 0; digit < 8; ++digit, bits >>= 4U) out += kHex[bits & 15U];
   }
   return out;
 }
@@ -370,7 +369,9 @@ void RecordingWriter::retain(const Store& store, std::int64_t now_ns) {
   State& s = *state_;
   if (!s.sums) return;
   s.guarded([&] { s.sums->retain(s.out->database(), store, now_ns); });
-  if (const std::optional<PartEnd> why = s.part_ends(now_ns)) s.change_part(store, *why);
+  std::optional<PartEnd> why;
+  s.guarded([&] { why = s.part_ends(now_ns); });
+  if (why) s.change_part(store, *why);
 }
 
 void RecordingWriter::keep(Moment moment) {

@@ -110,9 +110,13 @@ class Rotation(InAFolder):
     def test_its_summary_is_that_of_one_file(self):
         summary, whole = (json.loads(shardscope("summary", path, "--json", timeout=400).stdout)
                           for path in (self.made / "parts/run.zscope", self.whole))
+        for rank in (*summary["ranks"], *whole["ranks"]):
+            # What each of the two recorders found of the rank's clock.
+            for key in ("clock_drift_bound_ppb", "clock_drift_ppb", "clock_offset_ns", "clock_residual_ns"):
+                del rank[key]
         different = {key for key in whole if summary[key] != whole[key]}
-        # Distributions are kept where files may be deleted.
-        self.assertLessEqual(different, {"distributions", "distributions_whole"})
+        # Distributions and what is made of them are kept where files may be deleted.
+        self.assertLessEqual(different, {"distributions", "distributions_whole", "rank_drifts"})
 
     def test_what_reads_a_recording_reads_all_parts(self):
         recording, whole = self.made / "parts/run.zscope", self.made / "whole.zscope"
@@ -194,7 +198,8 @@ class Recorders(InAFolder):
                 self.assertFalse(info["complete"])
                 self.assertGreater(info["events"], 0)
                 self.assertIsNone(info["kept"], "nothing was deleted")
-                self.assertEqual(info["damaged_events"] + info["dropped"] + info["lost_messages"], 0)
+                # A busy machine may have dropped events before the recorder received them.
+                self.assertEqual(info["damaged_events"] + info["lost_messages"], 0)
                 self.assertTrue(parts_of(recording))
 
     def test_wrong_options(self):
