@@ -1,5 +1,5 @@
-# cmake -DSOURCE=FOLDER -DGIT=git -DCOMMIT=... -DOUTPUT=FILE.h -P: writes the commit that is built. COMMIT where the
-# sources are no clone (-DSHARDSCOPE_COMMIT=...).
+# cmake -DSOURCE=FOLDER -DGIT=git -DCOMMIT=... -DOUTPUT=FILE.h -P: writes the commit that is built to FILE.h. COMMIT is
+# needed if the sources are not a git clone (-DSHARDSCOPE_COMMIT=...).
 set(commit "${COMMIT}")
 if(NOT commit AND GIT AND EXISTS "${SOURCE}/.git")
   execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --short=12 HEAD

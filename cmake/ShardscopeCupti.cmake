@@ -1,6 +1,7 @@
-# CUPTI's headers (SHARDSCOPE_CUPTI_INCLUDE): the toolkit's where it is of the oldest version that we read, else from wheels
-# pinned by version and hash (cupti-wheels.txt). A program reads the records of the CUPTI it was built with and of newer
-# ones, so that built with a newer one than PyTorch brings could not read that. No library of NVIDIA's is linked.
+# CUPTI's headers (SHARDSCOPE_CUPTI_INCLUDE): those of the toolkit if it has the oldest supported version, else from
+# wheels pinned by version and hash (cupti-wheels.txt). A program can read records of the CUPTI version it was built with
+# and of newer ones. Built with a newer version than PyTorch's, it could not read PyTorch's records. No NVIDIA library is
+# linked.
 set(SHARDSCOPE_CUPTI ON CACHE BOOL "Records of the GPU for attached runs: needs CUPTI's headers, fetched where they are missing")
 set(SHARDSCOPE_CUPTI_INCLUDE "")
 if(NOT SHARDSCOPE_CUPTI AND NOT SHARDSCOPE_HAS_CUDA)
@@ -22,7 +23,7 @@ endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(folder ${CMAKE_BINARY_DIR}/cupti)
-# CUPTI's own, and the last of those of CUDA that it includes, from a wheel of its own since CUDA 13.
+# CUPTI's headers, and the CUDA header crt/host_defines.h that they include, which is in a separate wheel since CUDA 13.
 file(GLOB header ${folder}/nvidia/*/include/cupti.h)
 file(GLOB of_compiler ${folder}/nvidia/*/include/crt/host_defines.h)
 if(NOT header OR NOT of_compiler)

@@ -1,11 +1,11 @@
-# Debian 12 packages (packages.txt) and, where there is one, the CUDA toolkit.
+# Debian 12 packages (packages.txt) and, if present, the CUDA toolkit.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
-# oneDNN's own package file asks for OpenCL's development files, which nothing here needs.
+# oneDNN's CMake package requires OpenCL's development files, which are not needed here.
 find_library(SHARDSCOPE_DNNL_LIBRARY dnnl REQUIRED)
 find_path(SHARDSCOPE_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp REQUIRED)
 add_library(DNNL::dnnl SHARED IMPORTED)
@@ -13,7 +13,7 @@ set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${SHARDSCOPE_DNNL_
                       INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_DNNL_INCLUDE})
 find_package(SQLite3 REQUIRED)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
-# Of cppzmq, which has no file for pkg-config everywhere.
+# zmq.hpp is from cppzmq, which has no pkg-config file on some systems.
 find_path(SHARDSCOPE_ZMQ_HPP zmq.hpp HINTS ${ZMQ_INCLUDE_DIRS})
 if(NOT SHARDSCOPE_ZMQ_HPP)
   message(FATAL_ERROR "zmq.hpp of cppzmq was not found: install cppzmq-dev (on Ubuntu 22.04 it is in libzmq3-dev)")
@@ -22,7 +22,7 @@ pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
-# Its header calls OpenSSL itself where it is built with it (from 0.18 on), which its pkg-config file keeps private.
+# From 0.18 on, cpp-httplib's header calls OpenSSL if built with it, but its pkg-config file lists OpenSSL as private.
 if(HTTPLIB_CFLAGS_OTHER MATCHES CPPHTTPLIB_OPENSSL_SUPPORT)
   find_package(OpenSSL REQUIRED COMPONENTS Crypto)
   target_link_libraries(PkgConfig::HTTPLIB INTERFACE OpenSSL::Crypto)
@@ -44,12 +44,12 @@ if(SHARDSCOPE_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    # Architectures before enable_language: CMake 3.25 would otherwise choose one that nvcc 13 dropped.
+    # Set before enable_language: CMake 3.25 would otherwise choose an architecture that nvcc 13 no longer supports.
     if(NOT CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
     endif()
     enable_language(CUDA)
-    # CMake 3.25 does not know how nvcc 13 is told of C++20: the flag stands with the kernels' options.
+    # CMake 3.25 does not know nvcc 13's flag for C++20; it is among the compile options of the kernels.
     set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
     find_package(CUDAToolkit REQUIRED)
     find_library(SHARDSCOPE_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib REQUIRED)
@@ -57,7 +57,7 @@ if(SHARDSCOPE_CUDA)
     add_library(NCCL::nccl SHARED IMPORTED)
     set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${SHARDSCOPE_NCCL_LIBRARY}
                           INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_NCCL_INCLUDE})
-    # Loaded when it is asked for (kernels/cuda/cudnn_library.h).
+    # Headers only: the library is loaded at run time when it is needed (kernels/cuda/cudnn_library.h).
     find_path(SHARDSCOPE_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
     add_library(CUDNN::headers INTERFACE IMPORTED)
     set_target_properties(CUDNN::headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_CUDNN_INCLUDE})

@@ -1,5 +1,5 @@
 # Dear ImGui with docking, ImPlot and GLFW 3.4 as the target shardscope_imgui: from a wheel pinned by version and hash
-# (imgui-wheel.txt), fetched by pip from the index that this machine is set up for, or the user's own by find_package.
+# (imgui-wheel.txt), downloaded by pip from its configured index, or the user's own packages by find_package.
 set(SHARDSCOPE_IMGUI wheel CACHE STRING "Where Dear ImGui, ImPlot and GLFW come from: wheel, or package (find_package)")
 set_property(CACHE SHARDSCOPE_IMGUI PROPERTY STRINGS wheel package)
 set(SHARDSCOPE_IMGUI_WHEEL "" CACHE FILEPATH "A comma-deps-imgui wheel on this machine in place of the pinned one")
@@ -19,7 +19,7 @@ function(shardscope_fetch_imgui folder result)
     foreach(tag manylinux_2_28 manylinux2014)
       list(APPEND platforms --platform ${tag}_${CMAKE_SYSTEM_PROCESSOR})
     endforeach()
-    # It asks for Python 3.12, of which it has nothing inside.
+    # The wheel is tagged for Python 3.12 but contains nothing that depends on Python.
     execute_process(
       COMMAND ${Python3_EXECUTABLE} -m pip download -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all:
               --python-version 3.12 ${platforms} -d ${folder} -r ${CMAKE_SOURCE_DIR}/cmake/imgui-wheel.txt
@@ -44,7 +44,7 @@ elseif(SHARDSCOPE_IMGUI STREQUAL "wheel")
   elseif(NOT EXISTS ${wheel})
     message(FATAL_ERROR "SHARDSCOPE_IMGUI_WHEEL '${wheel}' does not exist. ${ways}")
   endif()
-  # Unpacked anew when another wheel is named.
+  # A folder per wheel, so that another wheel is unpacked too.
   file(SHA256 ${wheel} digest)
   string(SUBSTRING ${digest} 0 12 digest)
   set(unpacked ${CMAKE_BINARY_DIR}/imgui/${digest})

@@ -1,5 +1,6 @@
-# What `cmake --install` puts below a prefix, as two components: `cli` (links no OpenGL) and `gui` (the dashboard). The
-# programs find each other and share/shardscope from where they are (app/cli/program_files.h): a prefix can be moved.
+# Files that `cmake --install` installs, in two components: `cli` (does not link OpenGL) and `gui` (the dashboard). The
+# programs locate one another and share/shardscope relative to themselves (app/cli/program_files.h), so an installed
+# prefix can be moved.
 include(GNUInstallDirs)
 set(share ${CMAKE_INSTALL_DATAROOTDIR})
 
@@ -8,7 +9,7 @@ install(TARGETS shardscope_c nccl_profiler_plugin LIBRARY DESTINATION ${CMAKE_IN
 install(DIRECTORY instrumentation/include/shardscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cli)
 install(FILES ${CMAKE_BINARY_DIR}/instrumentation/shardscope.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT cli)
 
-# The Python package is built by pip, for the Python that trains: here is what it is built of.
+# Files from which pip builds the Python package, for the Python that runs the training.
 install(TARGETS shardscope_reader LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cli)
 if(TARGET shardscope_gpu)
   install(TARGETS shardscope_gpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cli)
@@ -22,17 +23,17 @@ foreach(folder LIB INCLUDE BIN)
 endforeach()
 configure_file(python/installed.cmake.in ${CMAKE_BINARY_DIR}/installed.cmake @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/installed.cmake DESTINATION ${share}/shardscope/python COMPONENT cli)
-# Besides what is read, documents and samples are the text that a run without --data trains on.
+# Documents and samples are also the training text of a run without --data.
 install(DIRECTORY samples docs DESTINATION ${share}/shardscope COMPONENT cli
         PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY assets/hardware DESTINATION ${share}/shardscope/assets COMPONENT cli)
 install(FILES README.md CHANGELOG.md DESTINATION ${share}/shardscope COMPONENT cli)
 install(FILES LICENSE DESTINATION ${share}/doc/shardscope-cli RENAME copyright COMPONENT cli)
 
-# Made of the verbs' own definitions (app/cli/CMakeLists.txt); the pages of the other programs are written.
+# Generated from the definitions of the verbs (app/cli/CMakeLists.txt); the pages of the other programs are handwritten.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/manual/man ${CMAKE_BINARY_DIR}/manual/bash-completion ${CMAKE_BINARY_DIR}/manual/fish
         DESTINATION ${share} COMPONENT cli)
-# Debian's zsh reads another folder below /usr than zsh's default below /usr/local.
+# Two folders: Debian's zsh reads another one below /usr than zsh's default below /usr/local.
 foreach(folder site-functions vendor-completions)
   install(FILES ${CMAKE_BINARY_DIR}/manual/zsh/_shardscope DESTINATION ${share}/zsh/${folder} COMPONENT cli)
 endforeach()

@@ -1,5 +1,5 @@
-# NVTX is headers only, which a machine without a GPU may have too: of a CUDA toolkit, or in a folder that is named
-# (-DSHARDSCOPE_NVTX_INCLUDE=FOLDER, with nvtx3/nvToolsExt.h in it). Without them a build has no ranges.
+# NVTX consists of headers only, so that a machine without a GPU may have it too: from a CUDA toolkit, or from a folder
+# with nvtx3/nvToolsExt.h (-DSHARDSCOPE_NVTX_INCLUDE=FOLDER). Without the headers no NVTX ranges are emitted.
 set(SHARDSCOPE_NVTX OFF)
 add_library(shardscope_nvtx INTERFACE)
 if(SHARDSCOPE_HAS_CUDA)

@@ -11,7 +11,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(SHARDSCOPE_CCACHE ccache)
 if(SHARDSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths below the clone are hashed relative to the build folder, so that one clone uses what another compiled.
+  # Paths below the clone are hashed relative to the build folder, so that clones share cached objects.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${SHARDSCOPE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
@@ -20,7 +20,7 @@ endif()
 # Every target of the project links this.
 add_library(shardscope_settings INTERFACE)
 target_include_directories(shardscope_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
-# Looking for them is a twelfth of a compilation: who only builds to run leaves them out (`./shardscope`).
+# Warnings take a twelfth of the compile time. `./shardscope`, which builds only to run, turns them off.
 option(SHARDSCOPE_WARNINGS "Compile with warnings" ON)
 if(SHARDSCOPE_WARNINGS OR SHARDSCOPE_WERROR)
   # -Wno-restrict: g++ 12 reports std::string's operator+ at -O3 (GCC bug 105651).
@@ -30,8 +30,8 @@ if(SHARDSCOPE_WARNINGS OR SHARDSCOPE_WERROR)
 else()
   target_compile_options(shardscope_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-w>)
 endif()
-# A unit of 32 files makes g++ look for garbage all the time, a tenth to a fifth of its compilation; twice as much heap
-# before the next search costs a compiler 200 MB. What it makes is the same.
+# When compiling a unit of 32 files, g++ spends a tenth to a fifth of the time in its garbage collector. A larger heap
+# growth between collections avoids this for 200 MB of memory per compiler. The generated code is the same.
 target_compile_options(shardscope_settings INTERFACE
   "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-expand=200 --param ggc-min-heapsize=524288>")
 if(SHARDSCOPE_SANITIZE)
@@ -39,12 +39,12 @@ if(SHARDSCOPE_SANITIZE)
                       $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${SHARDSCOPE_SANITIZE})
   if(SHARDSCOPE_SANITIZE MATCHES "address" AND SHARDSCOPE_SANITIZE MATCHES "undefined")
-    # Accesses through null and beyond an object are AddressSanitizer's already; looking for them twice is a quarter of a
-    # compilation.
+    # AddressSanitizer already detects accesses through null and beyond an object. Checking them twice takes a quarter of
+    # the compile time.
     add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=null,object-size>)
   endif()
-  # Instrumented code is often taken for uninitialised (GCC's manual, -fsanitize; bug 105562 of std::regex): the release
-  # build says where it is.
+  # False positives in instrumented code (GCC's manual, -fsanitize; GCC bug 105562, std::regex). The release build keeps
+  # this warning.
   target_compile_options(shardscope_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()
 
@@ -57,19 +57,21 @@ if(SHARDSCOPE_FUZZ)
   add_library(shardscope_branches STATIC $<TARGET_OBJECTS:shardscope_branches_object>)
 endif()
 
-# Most of a compilation is reading headers: several files of a library or a test are compiled as one (a cold build takes
-# about half the time). Who edits may prefer each on its own: -DSHARDSCOPE_UNITY=OFF. 32 files of a library take a
-# compiler up to 800 MB.
+# Unity build: most of the compile time is spent on headers, so several files of a library or test are compiled as one
+# unit. This halves the time of a cold build. -DSHARDSCOPE_UNITY=OFF compiles each file separately, which suits frequent
+# edits. A compiler needs up to 800 MB for 32 files of a library.
 option(SHARDSCOPE_UNITY "Compile several files of a target at once" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 32)
 if(SHARDSCOPE_UNITY)
-  # g++ takes a file that another includes for a header, where a member of a type of an anonymous namespace is a mistake.
+  # In a unity build g++ takes the included files for headers, and warns about members whose type is in an anonymous
+  # namespace.
   target_compile_options(shardscope_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
-# For code whose optimising takes longer than it ever saves: what runs once, and tests. -Og takes two thirds of -O1's time to
-# compile, and little more than half of it under a sanitizer. Not -O0: the functions of headers that a program keeps are
-# often its test's, and tests of the plan took four times as long. -Og takes much for uninitialised that is not.
+# For code whose optimization takes longer than it saves: code that runs once, and tests. -Og compiles in two thirds of
+# -O1's time, and in little more than half of it under a sanitizer. Not -O0: the linker often keeps a test's copy of an
+# inline function, so the code under test gets slow too (tests of the plan: four times). -Og has false positives of
+# -Wmaybe-uninitialized.
 function(shardscope_little_optimized name)
   if(CMAKE_BUILD_TYPE STREQUAL Release OR SHARDSCOPE_SANITIZE)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Og> $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
@@ -77,10 +79,10 @@ function(shardscope_little_optimized name)
 endfunction()
 
 # shardscope_library(NAME [DECODES] [AT_START] [LEAN] SOURCES... LINK ...): a static library under the project's settings.
-# DECODES: it reads what others wrote, so the fuzzers are given which of its branches an input takes. AT_START: it runs
-# once in a program and waits for nothing but people and files; optimising it would be most of its compilation. LEAN: no step
-# of training and no event passes through it; optimised a little (a third less to compile). Under a sanitizer compiling takes
-# longer than all tests, so there every library is; kernels, which compute, have options of their own.
+# DECODES: decodes untrusted input, so it is instrumented for branch coverage by the fuzzers. AT_START: runs once per
+# program and waits only for users and files; optimization would be most of its compile time. LEAN: not on the path of a
+# training step or an event; compiled with -O1 (a third less compile time). Under a sanitizer every library is optimized
+# little, because compiling would take longer than all tests. Kernels have their own options.
 function(shardscope_library name)
   cmake_parse_arguments(ARG "DECODES;AT_START;LEAN" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -97,17 +99,17 @@ function(shardscope_library name)
   target_link_libraries(${name} PUBLIC shardscope_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
 endfunction()
 
-# What a user runs, without the tests; what the sanitizer builds of `tests/run` make.
+# Targets: the programs that users run, without the tests; and the test programs of the sanitizer builds of `tests/run`.
 add_custom_target(programs)
 add_custom_target(demo_programs)
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 
 # shardscope_test(NAME SOURCES... LINK ... [LABELS ...] [RANKS n] [SHARDS n] [ARGS ...]): a GoogleTest program.
-# RANKS runs it under mpirun with that many processes. SHARDS makes that many tests of it, each of a part of its cases.
-# LABELS default to `unit`; `asan` and `tsan` add the program to those builds' runs, there without the cases of
-# NOT_SANITIZED: those that take minutes and read nothing that other cases and the fuzzers do not. `tests/run` runs several
-# at once; `waits`: the test mostly waits, and more may run.
+# RANKS: run it under mpirun with that many processes. SHARDS: split its cases into that many ctest tests. LABELS: default
+# is `unit`; `asan` and `tsan` add the program to the runs of those builds, without the cases of NOT_SANITIZED. These take
+# minutes and read nothing that other cases or the fuzzers do not. `tests/run` runs several tests in parallel; `waits`: the
+# test mostly waits, so more tests may run beside it.
 function(shardscope_test name)
   cmake_parse_arguments(ARG "" "RANKS;SHARDS;TIMEOUT" "SOURCES;LINK;LABELS;ARGS;NOT_SANITIZED" ${ARGN})
   if(SHARDSCOPE_SANITIZE AND ARG_NOT_SANITIZED)
@@ -116,7 +118,7 @@ function(shardscope_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${SHARDSCOPE_UNITY} UNITY_BUILD_BATCH_SIZE 32)
-  # Assertions are most of what a test compiles; what they look at is optimised as always.
+  # Most of a test's code is assertions; the libraries under test keep their own optimization.
   shardscope_little_optimized(${name})
   target_link_libraries(${name} PRIVATE shardscope_settings ${ARG_LINK} GTest::gtest GTest::gmock
                         $<IF:$<BOOL:${ARG_RANKS}>,GTest::gtest,GTest::gtest_main>)

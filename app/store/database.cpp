@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBusyTimeoutMs = 3000;
 
-/// A file name as SQLite's URI wants it: reserved characters escaped.
+/// The SQLite URI of a file, with reserved characters escaped.
 std::string uri_of(const std::string& path, const char* query) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string uri = "file:";
@@ -37,7 +37,7 @@ std::string words(sqlite3* database, int code) {
   return text;
 }
 
-/// Of a file that others may have made. Larger than any recording's rows and statements, smaller than memory.
+/// Limits for files of unknown origin: above what any recording needs, and small enough for memory.
 constexpr int kLongestValue = 512 << 20;
 constexpr int kLongestStatement = 1 << 20;
 constexpr int kMostColumns = 100;

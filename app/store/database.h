@@ -1,5 +1,5 @@
-// A thin owner of an SQLite connection and its statements. Every failure throws DatabaseError with
-// SQLite's own words; the callers add which file and what to do.
+// RAII wrappers of an SQLite connection and its statements. Every failure throws DatabaseError with SQLite's
+// message; callers add the path and what to do.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,12 @@ class Statement {
   Statement& bind(int at, double value);  ///< NaN is stored as NULL
   Statement& bind(int at, std::string_view text);
   Statement& bind(int at, std::span<const std::byte> bytes);
-  /// Next row; false at the end, after which the statement can be bound and run again.
+  /// Advances to the next row. False at the end; the statement is then reset and can be bound and run again.
   bool step();
   void run();    ///< step() to the end
-  void reset();  ///< forgets the rest of the rows
+  void reset();  ///< discards the remaining rows
   enum class Type : std::uint8_t { null, integer, real, text, bytes };
-  [[nodiscard]] Type type(int column) const;  ///< of the value in this row
+  [[nodiscard]] Type type(int column) const;  ///< of the value in the current row
   [[nodiscard]] int columns() const;
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] double real(int column) const;
@@ -61,25 +61,26 @@ class Database {
   };  ///< read_as_is: no locks, no write-ahead log
   Database(const std::string& path, Access access);
   void execute(const std::string& sql);
-  /// A file that ends before its header says, or whose schema is damaged in part, is read as far as it goes.
+  /// Makes a file that is shorter than its header states, or whose schema is partly damaged, readable as far
+  /// as possible.
   void tolerate_damage();
-  /// Limits SQLite's instructions from now on, or removes the limit: beyond it every statement fails.
+  /// Limits the number of SQLite instructions from now on; beyond it every statement fails. nullopt: no
+  /// limit.
   void limit_work(std::optional<std::uint64_t> instructions);
-  /// close() will not delete the log by its name: that may be the log of another file by now.
+  /// Keeps close() from deleting the log by its name, which may by now belong to another file.
   void abandon_log() noexcept;
-  /// Leaves undone what another connection's lock forbids now.
+  /// Like execute(), but returns without an error if another connection's lock prevents it.
   void execute_unless_busy(const std::string& sql);
   [[nodiscard]] Statement prepare(std::string_view sql) { return {database_.get(), sql}; }
   [[nodiscard]] std::int64_t integer(
       std::string_view sql);  ///< first column of the first row; 0 without rows
-  /// In a transaction that has not been rolled back by an error.
+  /// Whether a transaction is open; false after an error has rolled it back.
   [[nodiscard]] bool in_transaction() const noexcept;
-  void close();  ///< throws if something could not be written
-  /// From here on nothing is moved from the write-ahead log to the file by itself, and each commit notes how
-  /// long the log is.
+  void close();  ///< throws DatabaseError if SQLite cannot close
+  /// Disables automatic checkpoints. From now on each commit stores the length of the log for log_pages().
   void leave_log();
-  /// Pages of the write-ahead log after the last commit: those that are not in the file yet, and those that
-  /// are but have not been written over.
+  /// Pages of the write-ahead log after the last commit. Pages that were already moved into the file count
+  /// until they are overwritten.
   [[nodiscard]] int log_pages() const noexcept { return *log_pages_; }
 
  private:
@@ -87,7 +88,7 @@ class Database {
     void operator()(sqlite3* database) const noexcept;
   };
   std::unique_ptr<std::uint64_t> work_left_ = std::make_unique<std::uint64_t>(0);
-  std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  ///< written by SQLite, wherever this is moved
+  std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  ///< written by SQLite; stays in place on move
   std::unique_ptr<sqlite3, Close> database_;
 };
 

@@ -14,11 +14,12 @@
 namespace shardscope::store {
 namespace {
 
-/// What a part repeats, row by row: so the newest one alone answers for the run as a whole.
+/// Tables copied into each part, so that the newest part alone has them for the whole run.
 constexpr std::array kRepeated = {"run",      "models", "process_groups", "lane_names", "tables",
                                   "modules",  "params", "module_params",  "slices",     "ranks",
                                   "messages", "names",  "parts"};
-/// Chunks that are in no block yet: ranks complete their blocks at different times.
+/// Chunks that are not in a block yet. There are some at any time, since ranks complete blocks at different
+/// times.
 constexpr const char* kWithoutBlock =
     "SELECT id FROM {chunks} INDEXED BY chunks_by_time WHERE id NOT IN (SELECT id FROM {blocks})";
 
@@ -64,7 +65,7 @@ void make_next_part(const std::string& path, const NextPart& next, SumsWriter& s
   make_recording_file(path, next.before, [&](Database& database) {
     create_sums(database);
     begin_parts(database, next.identity);
-    // Of the file of a part: its own numbers, and how it ended.
+    // All keys but those that belong to one part: its identity, its state, and how far its steps are.
     database.execute(
         "INSERT INTO meta SELECT key, value FROM before.meta WHERE key NOT IN "
         "('complete', 'series', 'part', 'first_part', 'first_chunk', 'followed', 'sum_steps_through')");

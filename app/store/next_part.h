@@ -1,5 +1,5 @@
-// Makes the file with which a recording goes on: everything that the parts before it said of the run, and the
-// events that are in no block yet. docs/recording.md, "Parts".
+// Makes the next part of a recording, with the tables of the run from the part before it, and the chunks that
+// are not in a block yet. docs/recording.md, "Parts".
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace shardscope::store {
 
-/// Tables and first keys of a part.
+/// Creates the tables of a part and writes its identity to `meta`.
 void begin_parts(Database& database, const PartIdentity& identity);
 
 struct NextPart {
-  std::string before;            ///< path of the part that ends; all of it is committed
+  std::string before;            ///< path of the part that ends, which is fully committed
   PartIdentity identity;         ///< of the next one
-  PartRow ended;                 ///< about the part that ends
+  PartRow ended;                 ///< row of the part that ends
   std::span<const Block> tails;  ///< state of each rank after its last block: BlockMaker::tails()
 };
-/// Makes the file at `path`, and waits until the disk has it. Throws std::runtime_error; then nothing has
-/// changed, in `sums` either.
+/// Makes the file at `path` and waits until it is on the disk. Throws std::runtime_error; `sums` is then
+/// unchanged, and the caller removes the file.
 void make_next_part(const std::string& path, const NextPart& next, SumsWriter& sums, const Store& store);
 
-/// Adds to the part that ends what the next one has too, what it was, and that it is followed.
+/// Completes the part that ends: writes which chunks are also in the next part (`moved`), `tails`, its row in
+/// `parts`, and the mark that it is followed.
 void end_part(Database& database, const PartRow& ended, std::span<const Block> tails);
 
 void write_tails(Database& database, std::span<const Block> tails);

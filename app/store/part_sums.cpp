@@ -7,7 +7,7 @@
 namespace shardscope::store {
 namespace {
 
-/// A user changes the detail by hand: more changes than this are not kept.
+/// Most kept_each events of a rank. They are changes of detail, which a user makes by hand.
 constexpr std::size_t kMostRareOfRank = 1024;
 
 }  // namespace
@@ -18,7 +18,7 @@ void RareEvents::limit(std::uint32_t rank, std::vector<ev::Event>& rare) {
   std::erase_if(rare, [&](const ev::Event& event) {
     if (ev::has_trait(event.kind, ev::EventTrait::kept_first_of_stretch)) return false;
     if (ev::has_trait(event.kind, ev::EventTrait::kept_each)) return ++known.each > kMostRareOfRank;
-    // Blocks that lay around a moment come late: theirs may be earlier.
+    // Blocks kept around a moment are deleted late, so their events may be earlier.
     const auto [first, is_new] = known.firsts.emplace(event.kind, event.ticks);
     if (!is_new && first->second <= event.ticks) return true;
     first->second = event.ticks;
@@ -43,21 +43,21 @@ std::optional<std::uint32_t> last_step_of(const Block& block) {
   std::optional<std::uint32_t> last;
   for (const ev::Event& event : block.notable) {
     if (event.kind == ev::EventKind::paused_end) continue;
-    // The first field of all others is their step.
+    // In all other notable kinds the first field is the step, as in step_begin.
     last = std::max(last.value_or(0), ev::as<ev::EventKind::step_begin>(event).step);
   }
   return last;
 }
 
 void PartSums::add(const std::vector<std::byte>& packed, std::int64_t id, const Chunk& chunk) {
-  // As a reader has it: what was sealed just now holds finer levels of detail than a block's own.
+  // Decoded as a reader does: the block that was just made holds finer levels of detail than the encoded one.
   Block block = decode_block(packed.data(), packed.size());
   std::vector<ev::Event> rare = rare_events_of(block, chunk);
   rare_.limit(block.rank, rare);
   if (const auto step = last_step_of(block)) last_step_ = std::max(last_step_.value_or(0), *step);
   const std::uint64_t events = block.events;
   std::vector<WholeSum>& of_rank = ranks_[block.rank];
-  // What was lost between two chunks lies between their blocks too: the second counts it.
+  // Events missing between two chunks are counted in the block of the second, so a sum of both includes them.
   const bool next =
       !of_rank.empty() && of_rank.back().block.sequence + of_rank.back().block.parts == block.sequence;
   if (next && add_to_sum(of_rank.back().block, block)) {

@@ -1,4 +1,4 @@
-// What the events of a recording's part sum up to, kept while it is written: the next part begins with it.
+// Sums of the blocks of the part that is being written. The next part begins with them.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,43 @@
 
 namespace shardscope::store {
 
-/// A sum and what goes with it: a row of table `sums`.
+/// A row of table `sums`: a sum with its rare events.
 struct WholeSum {
   Block block;
   std::vector<ev::Event> rare;  ///< collector clock
   std::uint64_t events = 0;
-  std::int64_t id = 0;  ///< of its last chunk
+  std::int64_t id = 0;  ///< id of its last chunk
 };
 
-/// Which of a rank's rare events are kept: of a run without an end a limited number.
+/// Decides which rare events of a rank are kept. Their number is limited, since a run may be unbounded.
 class RareEvents {
  public:
-  /// Leaves in `rare`, of a rank's next events, what is kept.
+  /// Removes from `rare`, the next rare events of a rank, those that are not kept.
   void limit(std::uint32_t rank, std::vector<ev::Event>& rare);
 
  private:
   struct Known {
-    std::map<ev::EventKind, std::uint64_t> firsts;  ///< time of each kind of which the run's first is kept
-    std::size_t each = 0;                           ///< of kinds of which each is kept
+    std::map<ev::EventKind, std::uint64_t> firsts;  ///< by kind with only the first kept: its time
+    std::size_t each = 0;                           ///< number of events of kinds with each kept
   };
   std::map<std::uint32_t, Known> ranks_;
 };
 
-/// Of a chunk with id `id`, on the collector's clock; nothing where its block has none.
+/// The rare events of a chunk, on the collector's clock. Empty if `block`, its block, counts none.
 [[nodiscard]] std::vector<ev::Event> rare_events_of(const Block& block, const Chunk& chunk);
-/// The last step that a block has an event of.
+/// The last step of which a block has a notable event.
 [[nodiscard]] std::optional<std::uint32_t> last_step_of(const Block& block);
 
-/// One sum of each rank, or a few where counts would not fit one. [Note: sums are made as blocks are]
+/// One sum for each rank; several if counts would overflow or chunks are missing.
+/// [Note: sums are made as blocks are]
 class PartSums {
  public:
-  /// A block was written: `packed` as encode_block() gave it.
+  /// Adds a block that was written. `packed`: result of encode_block(). `id`: its row.
   void add(const std::vector<std::byte>& packed, std::int64_t id, const Chunk& chunk);
-  /// Of all blocks since clear(), by rank and in order.
+  /// The sums of all blocks since clear(), by rank and in order.
   [[nodiscard]] std::vector<WholeSum> sums() const;
   void clear() { ranks_.clear(); }
-  /// The last step of which a block had an event, of all of them.
+  /// The last step of which any block had a notable event. Not reset by clear().
   [[nodiscard]] std::optional<std::uint32_t> last_step() const noexcept { return last_step_; }
 
  private:
@@ -58,9 +59,9 @@ class PartSums {
 };
 
 /// [Note: sums are made as blocks are]
-/// To begin a part with the sums of the part before it, that part's blocks could be read back when it ends:
-/// for a file of a gigabyte that takes seconds, in which the recorder's thread records nothing. Each block is
-/// added to its rank's sum when it is written instead. That costs a few kilobytes of memory for each rank,
-/// and a part ends in the time that it takes to write one sum of each rank.
+/// A part begins with the sums of the part before it. Reading the blocks of that part back when it ends would
+/// take seconds for a file of a gigabyte, and the recorder's thread could not record meanwhile. Instead, each
+/// block is added to its rank's sum when it is written. This costs a few kilobytes of memory per rank, and a
+/// change of parts takes only as long as writing one sum per rank.
 
 }  // namespace shardscope::store

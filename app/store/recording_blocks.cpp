@@ -15,14 +15,14 @@
 namespace shardscope::store {
 namespace {
 
-// Each statement is prepared once and used again for every row: a view asks for hundreds of them.
+// Each statement is prepared once and reused for every row, because a view reads hundreds of rows.
 class Rows final : public BlockRows {
  public:
   Rows(std::shared_ptr<Database> database, bool keeps_a_part)
       : database_(std::move(database)), goes_on_(keeps_a_part && is_incomplete(*database_)) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
-    // Prepared when needed: a table may be damaged.
+    // Prepared on first use: a table may be damaged.
     if (!chunk_)
       chunk_.emplace(
           database_->prepare(std::string("SELECT bytes") + kIdentityColumns + " FROM chunks WHERE id = ?1"));
@@ -30,7 +30,7 @@ class Rows final : public BlockRows {
     chunk_->bind(1, row);
     if (!chunk_->step()) throw RowMissing("is not in the recording any more");
     const std::span<const std::byte> bytes = chunk_->bytes(0);
-    // Columns and bytes name rank and sequence apart: where they differ, the row has another chunk's bytes.
+    // Columns and bytes both hold rank and sequence. If they differ, the row has the bytes of another chunk.
     must_be(row_identity(*chunk_, 1), identity_of(bytes.data(), bytes.size()));
     return Chunk::decode(bytes.data(), bytes.size(), part);
   }
@@ -39,10 +39,10 @@ class Rows final : public BlockRows {
     if (!levels_) levels_.emplace(database_->prepare("SELECT bytes FROM levels WHERE id = ?1"));
     const Done done(*levels_);
     levels_->bind(1, row);
-    // RowMissing, not damage: block_access.cpp asks was_deleted() which of the two it is.
+    // RowMissing: block_access.cpp calls was_deleted() to distinguish deletion from damage.
     if (!levels_->step()) throw RowMissing("are not in the recording");
     const std::span<const std::byte> bytes = levels_->bytes(0);
-    // A copy: SQLite's memory goes with the reset at the end of this call.
+    // A copy: SQLite's memory is invalid after the reset at the end of this call.
     return {bytes.begin(), bytes.end()};
   }
 
@@ -51,7 +51,7 @@ class Rows final : public BlockRows {
     const Done done(*statuses_);
     statuses_->bind(1, row);
     if (!statuses_->step()) throw RowMissing("its statuses are not in the recording");
-    // The row is there without them: that is damage, since whoever deletes, deletes rows.
+    // The row exists without statuses: damage, because the recorder deletes whole rows only.
     if (statuses_->bytes(0).empty()) throw std::runtime_error("its statuses are not in the recording");
     const std::span<const std::byte> bytes = statuses_->bytes(0);
     return {bytes.begin(), bytes.end()};
@@ -61,17 +61,17 @@ class Rows final : public BlockRows {
     if (!tiles_) tiles_.emplace(database_->prepare("SELECT bytes FROM tiles WHERE id = ?1"));
     const Done done(*tiles_);
     tiles_->bind(1, tile_id(row, tile_row));
-    // No error: a tile is made of whole blocks only, and the blocks have the same.
+    // Not an error: tiles cover complete groups of blocks only, and the blocks hold the same data.
     if (!tiles_->step()) return {};
     const std::span<const std::byte> bytes = tiles_->bytes(0);
     return {bytes.begin(), bytes.end()};
   }
 
   bool was_deleted(std::uint32_t rank, std::uint64_t sequence) override {
-    // A recorder that had ended when the file was opened deletes nothing more.
+    // If the recorder had ended when the file was opened, no row is deleted later.
     if (!goes_on_) return false;
-    // Sums replace the blocks whose events were deleted: the sequence lies in one where the recorder has let
-    // it go. Prepared anew, since this is rare.
+    // A sum replaces the blocks whose events were deleted, so a deleted sequence lies in the range of a sum.
+    // Prepared on each call, since calls are rare.
     Statement covers =
         database_->prepare("SELECT 1 FROM sums WHERE rank = ?1 AND sequence <= ?2 AND ?2 < sequence + parts");
     covers.bind(1, std::int64_t{rank}).bind(2, static_cast<std::int64_t>(sequence));
@@ -82,12 +82,12 @@ class Rows final : public BlockRows {
   static bool is_incomplete(Database& database) {
     try {
       return database.integer("SELECT value FROM meta WHERE key = 'complete'") == 0;
-    } catch (const DatabaseError&) {  // then what is missing is damage
+    } catch (const DatabaseError&) {  // then a missing row is damage
       return false;
     }
   }
 
-  /// A statement in the middle of its rows would hold a lock.
+  /// Resets a statement at the end of a scope: one that has rows left would hold a lock.
   struct Done {
     explicit Done(Statement& s) : statement(s) {}
     ~Done() { statement.reset(); }
@@ -100,7 +100,7 @@ class Rows final : public BlockRows {
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 
-/// Finds the part that has a row.
+/// Forwards each call to the part that has the row.
 class RowsOfParts final : public BlockRows {
  public:
   explicit RowsOfParts(std::vector<PartOfRows> parts) : parts_(std::move(parts)) {}
@@ -112,7 +112,7 @@ class RowsOfParts final : public BlockRows {
     return of(row).tile(row, tile_row);
   }
   bool was_deleted(std::uint32_t rank, std::uint64_t sequence) override {
-    // The recorder writes the newest part alone.
+    // The recorder writes only to the newest part.
     return parts_.back().rows->was_deleted(rank, sequence);
   }
 
@@ -120,8 +120,8 @@ class RowsOfParts final : public BlockRows {
   BlockRows& of(std::int64_t row) {
     const auto after = std::ranges::upper_bound(parts_, row, {}, &PartOfRows::first_row);
     auto at = after == parts_.begin() ? after : std::prev(after);
-    // A row that moved has its block where it moved to; of a rank that is rarely heard of it may have moved
-    // on.
+    // The block of a moved row is in a later part. For a rank that sends few events, a row may have moved
+    // through several parts.
     while (at->moved.contains(row) && std::next(at) != parts_.end()) ++at;
     return *at->rows;
   }
@@ -129,7 +129,7 @@ class RowsOfParts final : public BlockRows {
   std::vector<PartOfRows> parts_;
 };
 
-// Checksums of everything, read once: what a viewer would find damaged only when it looks there.
+// Verifies every checksum in one pass. Without this, damage is found only when a row is read.
 void verify_rows(Database& database) {
   Statement chunks =
       database.prepare(std::string("SELECT id, bytes") + kIdentityColumns + " FROM chunks ORDER BY id");
@@ -140,7 +140,7 @@ void verify_rows(Database& database) {
   }
   Statement levels = database.prepare("SELECT id, bytes, statuses FROM levels ORDER BY id");
   while (levels.step()) {
-    // The page and the statuses are packed apart, each with its checksum.
+    // The page and the statuses are packed separately, each with its own checksum.
     for (const int column : {1, 2}) {
       const std::span<const std::byte> bytes = levels.bytes(column);
       verify_packed(bytes.data(), bytes.size());
@@ -166,34 +166,34 @@ std::unique_ptr<BlockRows> rows_of(std::vector<PartOfRows> parts) {
 StoredBlocks read_blocks(Database& database, Verify verify,
                          const std::function<void(const StoredBlock&)>& take) {
   StoredBlocks out;
-  // From the index, which is small: the table's pages hold the events.
+  // Reads the index only, which is small; the table's pages hold the events.
   std::vector<std::pair<std::int64_t, std::uint32_t>> rows;
   Statement ids = database.prepare("SELECT id, rank FROM chunks INDEXED BY chunks_by_time");
   while (ids.step()) rows.emplace_back(ids.integer(0), static_cast<std::uint32_t>(ids.integer(1)));
-  // The index is in order of time; ids are the order of arrival, in which blocks are stored.
+  // The index is sorted by rank and time. Blocks are stored by id, the order of arrival.
   std::sort(rows.begin(), rows.end());
 
   Statement stored = database.prepare("SELECT id, bytes FROM blocks ORDER BY id");
   std::set<std::uint32_t> ended;  // ranks whose last block was seen
-  // Both lists ascend by id and are gone through together: a block has the id of its chunk.
+  // A merge of two lists sorted by id: a block has the id of its chunk.
   bool more = stored.step();
   for (const auto& [row, rank] : rows) {
     if (more && stored.integer(0) < row) throw std::runtime_error("a block has no events");
     if (!more || stored.integer(0) != row) {
-      // A chunk without a block: from here on this rank has only the rest, whose blocks have not been made
-      // yet.
+      // A chunk without a block: this chunk and all later ones of its rank belong to `rest`; their blocks
+      // have not been made yet.
       ended.insert(rank);
       out.rest.push_back(row);
       continue;
     }
-    // Blocks of a rank have no hole between them: a keyframe stands for everything before it.
+    // The blocks of a rank must be contiguous: a keyframe stands for everything before it.
     if (ended.contains(rank)) throw std::runtime_error("a block is not in its place");
     take({.row = row, .rank = rank, .bytes = stored.bytes(1)});
     more = stored.step();
   }
   if (more) throw std::runtime_error("a block has no events");
 
-  // What the rest of each rank begins with, so that it can be read without the blocks before it.
+  // The state at the begin of `rest` for each rank, so that `rest` can be read without the blocks before it.
   Statement tails = database.prepare("SELECT rank, bytes, statuses FROM tails");
   while (tails.step()) {
     const std::span<const std::byte> bytes = tails.bytes(1), statuses = tails.bytes(2);

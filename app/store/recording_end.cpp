@@ -11,14 +11,15 @@
 namespace shardscope::store {
 namespace {
 
-/// By this project's own program, or of any PyTorch training.
+/// For ranks of this project's own training program, and of any PyTorch training.
 constexpr const char* kHowRanksCome =
     "give ranks its endpoint (zero_train --publish ENDPOINT), or start a PyTorch training by `shardscope "
     "attach --record FILE -- COMMAND`";
 
 std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
-/// [Note: why a recording stopped] in early_stop.h; nothing where there are none.
+/// The reason of an early stop as text: [Note: why a recording stopped] in early_stop.h. nullopt if there was
+/// none.
 std::optional<std::string> why_it_stopped(Database& database, const Store& store) {
   Statement rows = database.prepare(
       "SELECT why.value, at.value, lacking.value, (SELECT value FROM meta WHERE key = 'recorder_ended') "
@@ -32,7 +33,8 @@ std::optional<std::string> why_it_stopped(Database& database, const Store& store
          std::to_string(lacking) + " events that came until the recorder ended are not in it";
 }
 
-/// A rank's row counts what was received. After a full disk or a crash it is ahead of the chunks.
+/// Reports, for each rank, events that were received but are not in the file. A rank's row counts events
+/// received; after a full disk or a crash this exceeds the events in its chunks.
 void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Problems& problems) {
   std::map<std::uint32_t, std::uint64_t> known = read.events;
   for (const Gap& gap : store.gaps()) {
@@ -40,7 +42,7 @@ void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Pr
   }
   for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end())) {
     const std::uint64_t absent = row.events - std::min(row.events, known[row.rank]);
-    // Of a file that ended properly they may be missing anywhere.
+    // If the recording was finished, the missing events may be anywhere, not only at the end.
     if (!complete && (absent != 0 || !row.finished)) RecordedRun(store).note_cut_off(row.rank, absent);
     if (absent == 0) continue;
     problems.add("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
@@ -63,7 +65,8 @@ std::string list_of(const std::vector<std::uint32_t>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
-/// A recorder that ended properly has what came to it; whether that is all there was, only a rank's end says.
+/// Reports ranks that did not report their end and ranks that never connected. A finished recording holds all
+/// events received, but only a rank that reported its end is known to have sent all of its events.
 void name_unended(const Store& store, Problems& problems) {
   std::vector<std::uint32_t> unended, absent;
   std::set<std::uint32_t> came;
@@ -101,7 +104,7 @@ void RecordingEnd::look_for_rows(Database& database) {
             "SELECT EXISTS(SELECT 1 FROM tables) OR EXISTS(SELECT 1 FROM chunks) OR EXISTS(SELECT 1 "
             "FROM ranks) OR EXISTS(SELECT 1 FROM messages) OR EXISTS(SELECT 1 FROM meta WHERE key = "
             "'stopped' OR (key = 'chunks' AND value > 0))") == 0;
-  } catch (const DatabaseError&) {  // there may be some
+  } catch (const DatabaseError&) {  // there may be rows: holds_nothing_ stays false
   }
 }
 
@@ -129,7 +132,7 @@ bool RecordingEnd::report(Database& database, const Read& read, Run run, Store& 
                  " chunks are missing");
   }
   if (run == Run::goes_on_in_a_part) {
-    // Which of them were recorded there is not known here.
+    // How many of their events are in the next part is not known here.
     for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end()))
       if (!row.finished) RecordedRun(store).note_cut_off(row.rank, 0);
     return false;
@@ -143,7 +146,7 @@ bool RecordingEnd::log_is_damaged() const {
   return log_ && (log_->state == LogScan::State::damaged || log_->state == LogScan::State::header_damaged);
 }
 
-/// The reason why it stopped is in the file, and its log is not beside it: it was folded in after that.
+/// The recorder has noted its end in the file and no log is left beside it: the log was folded in afterwards.
 bool RecordingEnd::log_was_folded_in(Database& database, Problems& problems) const {
   bool ended = false;
   problems.guard("meta", [&] {

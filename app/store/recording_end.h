@@ -1,4 +1,4 @@
-// How a recording ended, by its own account: finished, stopped and why, cut off, or before anything came.
+// How a recording ended, as stored in it: finished, stopped with a reason, cut off, or still empty.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,29 @@ namespace shardscope::store {
 
 class RecordingEnd {
  public:
-  /// Reads the log beside the file at `path`. Before SQLite opens it: that makes an empty log where there is
-  /// none.
+  /// Reads the write-ahead log beside the file at `path`. Construct before SQLite opens the file: SQLite
+  /// creates an empty log if there is none.
   explicit RecordingEnd(const std::string& path);
 
-  /// Before its tables are read.
+  /// Call before the tables are read. Sets holds_nothing().
   void look_for_rows(Database& database);
-  /// There was no row of what a recording begins with, and none that cannot be read. False in doubt.
+  /// The tables that a recorder fills first (tables, chunks, ranks, messages) are empty, and `meta` has
+  /// neither chunks nor an early stop. False if the log is damaged or a table cannot be read.
   [[nodiscard]] bool holds_nothing() const noexcept { return holds_nothing_; }
-  /// Its recorder was running when this was made.
+  /// The recorder was running when this object was constructed.
   [[nodiscard]] bool being_written() const noexcept { return being_written_; }
 
-  /// What was read of the events.
+  /// Chunks and events that were read.
   struct Read {
     std::uint64_t chunks = 0;
     std::map<std::uint32_t, std::uint64_t> events;  ///< by rank
   };
-  /// Whether the run goes on in a part that is not read: then events that are not here may be there.
+  /// Whether the run continues in a part that is not read; events missing here may be in that part.
   enum class Run : std::uint8_t { ends_here, goes_on_in_a_part };
-  /// Adds to `problems` what the end left out: why recording stopped and where, what is wrong with the log,
-  /// how many chunks are missing, and of each rank the events that were received and are not there. Of a
-  /// recording that was not finished these are also cut off in `store`. Returns whether the
-  /// recording was finished.
+  /// Adds to `problems` what is missing at the end: why and when recording stopped, damage of the log, the
+  /// number of missing chunks, and for each rank the number of events received but not in the file. If the
+  /// recording was not finished, each rank that had not ended gets a Gap at its end in `store`
+  /// (RecordedRun::note_cut_off()). Returns whether the recording was finished.
   bool report(Database& database, const Read& read, Run run, Store& store, Problems& problems) const;
 
  private:
@@ -45,9 +46,9 @@ class RecordingEnd {
   [[nodiscard]] std::string empty_recording_text(bool complete) const;
 
   std::string path_;
-  std::optional<LogScan> log_;  ///< of a file that is read with one
+  std::optional<LogScan> log_;  ///< nullopt: the file is not in WAL mode
   bool holds_nothing_ = false;
-  bool being_written_ = false;  ///< its recorder is running
+  bool being_written_ = false;
 };
 
 }  // namespace shardscope::store

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kCorrupt = 11;  ///< SQLITE_CORRUPT
 
-/// Far more than it takes to read every row several times; without it a file whose pages refer to one
-/// another in circles would be read forever.
+/// Limit of SQLite's instructions: far more than reading every row several times needs. Without it, reading a
+/// damaged file whose pages form a cycle would not end.
 std::uint64_t work_of(std::uint64_t file_bytes) {
   constexpr std::uint64_t kPerByte = 16, kAtLeast = 1'000'000;
   return kPerByte * file_bytes + kAtLeast;
@@ -47,12 +47,12 @@ RecordingFile::RecordingFile(const std::string& path) : path_(path) {
   if (std::memcmp(head, "SQLite format 3", sizeof head) != 0)
     refuse("is not a Shardscope recording (*.zscope)");
   bytes_ = bytes_without_log_ = fs::file_size(path_, error);
-  // Of a run that goes on or was cut off, most may still lie in the log.
+  // While a run is recorded, or after a crash, most of the data may be in the log.
   const std::uintmax_t log = fs::file_size(path_ + "-wal", error);
   if (!error) bytes_ += log;
 }
 
-/// Length of an SQLite file by its own header; 0 where that has none.
+/// Size of the SQLite file according to its header; 0 if the header has none.
 std::uint64_t RecordingFile::bytes_by_header() const {
   std::array<unsigned char, 32> head{};
   std::ifstream(path_, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);
@@ -66,7 +66,7 @@ void RecordingFile::open(Problems& problems) {
   try {
     connect(Database::Access::read);
   } catch (const DatabaseError& first) {
-    // A log that cannot be read here (read-only folder): the file alone is an older but whole state.
+    // The log cannot be read (read-only folder): the file alone is an older but consistent state.
     try {
       connect(Database::Access::read_as_is);
       problems.add(std::string("the write-ahead log beside the file could not be read (") + first.what() +
@@ -103,8 +103,8 @@ void RecordingFile::check_schema() {
     refuse("has format version " + std::to_string(format_version_) + ", this program reads up to " +
            std::to_string(kRecordingVersion) + "; update Shardscope");
   }
-  // By what is there and not by its number alone: a number that was changed costs no more than its own
-  // check.
+  // Checks a column as well, not the version alone: if only the version number was altered, the file is still
+  // read.
   if (format_version_ < kWholeRecordingVersion && !has_column("ranks", "exit_message")) {
     refuse("has format version " + std::to_string(format_version_) +
            ", of before the first release; this program reads " + std::to_string(kWholeRecordingVersion) +

@@ -1,4 +1,4 @@
-// A recording's file: found to be one, and opened for reading as far as it can be read.
+// Checks that a file is a recording and opens it for reading. A damaged file is opened as far as possible.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@ namespace shardscope::store {
 
 class RecordingFile {
  public:
-  /// Looks at the file without SQLite. Throws std::runtime_error: path, reason, what to do.
+  /// Checks the file without SQLite. Throws std::runtime_error: path, reason, what to do.
   explicit RecordingFile(const std::string& path);
-  /// Opens it, refuses another program's database or another version, and limits what SQLite may do with it.
-  /// A log that cannot be read is added to `problems`. Throws as the constructor does.
+  /// Opens the file and limits SQLite's work on it. Refuses databases of other programs, versions that this
+  /// program does not read, and schemas that no recording has. A log that cannot be read is added to
+  /// `problems`. Throws as the constructor does.
   void open(Problems& problems);
 
   [[nodiscard]] const std::shared_ptr<Database>& database() const noexcept { return database_; }
   [[nodiscard]] std::int32_t format_version() const noexcept { return format_version_; }
-  /// Whether it has only a part of its run's events: there are sums of the rest.
+  /// Whether the recorder had limits or wrote parts: the file has tables of sums, and may lack events.
   [[nodiscard]] bool keeps_a_part() const noexcept { return keeps_a_part_; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< with its log
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< including the log
 
  private:
   [[noreturn]] void refuse(const std::string& why) const;

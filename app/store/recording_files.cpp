@@ -12,9 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Each is an open file with the memory of a connection; of those before them their sums are read.
+/// Older parts are not opened beyond this number, since each takes an open file and the memory of an SQLite
+/// connection. Of those only the sums are read.
 constexpr std::size_t kMostParts = 256;
-/// A recorder that is running renames what it has made at once: a reader that comes between waits for it.
+/// A running recorder renames the next part as soon as it is made; a reader that finds it unrenamed waits.
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr int kLooks = 50;
 
@@ -28,7 +29,7 @@ std::string parts_text(std::uint32_t first, std::uint32_t last) {
 
 using Files = std::vector<std::unique_ptr<OpenFile>>;
 
-/// Looks for the files of one series, up and down from the one that was named.
+/// Opens the files of one series, newer and older, starting from the named one.
 class Search {
  public:
   Search(std::string recording, std::unique_ptr<OpenFile> named, Problems& problems)
@@ -49,7 +50,7 @@ class Search {
   [[nodiscard]] const PartIdentity& oldest() const { return *files_.front()->identity; }
   [[nodiscard]] const PartIdentity& newest() const { return *files_.back()->identity; }
 
-  /// The part of this number, if it is here; null otherwise.
+  /// Opens part number `part`; nullptr if it is missing, unreadable or of another series.
   std::unique_ptr<OpenFile> find(std::uint32_t part) {
     const std::string path = part_path(recording_, part);
     std::error_code ignored;
@@ -116,7 +117,7 @@ class Search {
     name_separate_files(first, last);
   }
 
-  /// Parts behind one that is missing.
+  /// Reports parts that are not read because a part between is missing.
   void name_separate_files(std::uint32_t first, std::uint32_t last) {
     std::vector<std::string> before, after;
     for (const NamedPart& named : parts_beside(recording_, Unfinished::without)) {
@@ -144,8 +145,8 @@ class Search {
 OpenFile::OpenFile(const std::string& path_value, Problems& problems)
     : path(path_value), file(path_value), end(path_value) {
   file.open(problems);
-  // The recorder of a running run may delete rows meanwhile, which must not look like damage, and go on in
-  // its next part: everything is read in one transaction.
+  // A running recorder may delete rows or begin the next part while this reads. Reading everything in one
+  // transaction keeps that from looking like damage.
   if (file.keeps_a_part()) file.database()->execute("BEGIN");
   problems.guard("meta", [&] { identity = part_identity(*file.database()); });
 }

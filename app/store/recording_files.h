@@ -1,4 +1,4 @@
-// The files that are opened as one recording: one, or the parts of a series that lie side by side.
+// The files that are opened as one recording: a single file, or the parts of one series in the same folder.
 // docs/recording.md, "Parts".
 #pragma once
 
@@ -14,21 +14,22 @@
 
 namespace shardscope::store {
 
-/// A file of a recording, open; where it keeps a part of its run, in a transaction. Its log is looked at
-/// before SQLite sees it: RecordingEnd.
+/// An open file of a recording; opened within a read transaction if RecordingFile::keeps_a_part(). The log is
+/// scanned before SQLite opens the file (RecordingEnd).
 struct OpenFile {
   /// Throws std::runtime_error: path, reason, what to do.
   OpenFile(const std::string& path, Problems& problems);
 
   std::string path;
-  RecordingFile file;  ///< found to be one before `end` reads its log, and opened after that
+  RecordingFile file;  ///< checked before `end` reads the log, opened after that
   RecordingEnd end;
-  std::optional<PartIdentity> identity;  ///< of a part
+  std::optional<PartIdentity> identity;  ///< nullopt: not a part
 };
 
-/// Opens what `path` names, and with a part, or the link to the newest one, all parts beside it without one
-/// missing between them: oldest first, one at least. What is not here or not read is added to `problems`.
-/// Throws std::runtime_error where the file itself cannot be opened.
+/// Opens the file at `path`. If it is a part, or the link to one, also opens the parts before and after it up
+/// to the first one that is missing or cannot be read. Returns them oldest first, at least one. Parts that
+/// are missing or cannot be read are added to `problems`. Throws std::runtime_error if the file at `path`
+/// cannot be opened.
 [[nodiscard]] std::vector<std::unique_ptr<OpenFile>> open_files(const std::string& path, Problems& problems);
 
 }  // namespace shardscope::store

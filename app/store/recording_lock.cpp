@@ -14,10 +14,10 @@ namespace shardscope::store {
 
 namespace {
 
-/// Behind everything that a recording can hold, and behind the bytes that SQLite locks.
+/// Offset of the locked byte: beyond the largest recording and beyond the bytes that SQLite locks.
 constexpr off_t kPlace = off_t{1} << 61;
 
-// What this process writes itself: to ask the kernel the file would be opened and closed.
+// Files that this process writes. Querying the kernel would open and close them, which drops SQLite's locks.
 std::mutex g_mutex;
 std::set<std::pair<dev_t, ino_t>> g_own;  // guarded by g_mutex
 
@@ -27,7 +27,7 @@ std::set<std::pair<dev_t, ino_t>> g_own;  // guarded by g_mutex
                            "file");
 }
 
-/// The one lock of a recording, for F_OFD_SETLK and F_OFD_GETLK.
+/// The lock of a recording, as argument for F_OFD_SETLK and F_OFD_GETLK.
 struct flock recorders_lock() {
   struct flock what {};
   what.l_type = F_WRLCK;
@@ -37,11 +37,11 @@ struct flock recorders_lock() {
   return what;
 }
 
-/// Of an open file: it goes with the descriptor, not with the process, and works as SQLite's own locks do
-/// where files come over a network. False: another process has it.
+/// Takes the lock on an open file. It belongs to the open file description, not to the process, and behaves
+/// like SQLite's own locks on network file systems. False: another open file description holds it.
 bool lock(int file) {
   struct flock what = recorders_lock();
-  // A file system without locks protects nothing, and is no reason not to record.
+  // On a file system without locks, recording goes on unprotected.
   return fcntl(file, F_OFD_SETLK, &what) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
@@ -70,7 +70,7 @@ void RecordingLock::check(const std::string& path) {
     if (g_own.contains({found.st_dev, found.st_ino})) refuse(path);
   }
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return;  // opening it for writing reports the missing permission
+  if (file < 0) return;  // opening it for writing later reports the missing permission
   const bool free = lock(file);
   close(file);
   if (!free) refuse(path);

@@ -1,5 +1,5 @@
-// The writer of a recording holds a lock on its file, so that no other program replaces it meanwhile. Readers
-// read it all the same.
+// The recorder's lock on the file that it writes, so that no other recorder replaces the file meanwhile. It
+// does not block readers.
 #pragma once
 
 #include <sys/types.h>
@@ -15,13 +15,13 @@ class RecordingLock {
   RecordingLock(const RecordingLock&) = delete;
   RecordingLock& operator=(const RecordingLock&) = delete;
 
-  /// Throws std::runtime_error where another process writes the file; fine where there is none.
+  /// Throws std::runtime_error if a recorder, in this process or another, writes the file. No file: no error.
   static void check(const std::string& path);
-  /// Whether a recorder that is running writes the file. To be called before this process has SQLite open it:
-  /// see take(). False where the file system has no locks.
+  /// Whether a running recorder writes the file. Call before this process opens the file with SQLite: see
+  /// take(). False on a file system without locks.
   [[nodiscard]] static bool is_taken(const std::string& path) noexcept;
-  /// Takes the file, which exists. It is to be released after the database that is in it has been closed: who
-  /// closes any descriptor of a file loses the locks that SQLite has on it in this process.
+  /// Locks the existing file. Release only after its database has been closed: closing any descriptor of a
+  /// file drops the locks that SQLite holds on it in this process.
   void take(const std::string& path);
   void release() noexcept;
 

@@ -86,7 +86,7 @@ std::vector<NamedPart> parts_beside(const std::string& recording, Unfinished unf
 }
 
 void link_to_part(const std::string& recording, const std::string& part) {
-  // In one step: whoever opens the recording finds the part before or this one.
+  // Atomic: a reader that opens the recording finds either the previous part or this one.
   const std::string made = recording + ".link";
   std::error_code error;
   fs::remove(made, error);

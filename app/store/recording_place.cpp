@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array kSuffixes = {"", "-wal", "-shm", "-journal"};
 
-/// A recording is replaced; any other file is not.
+/// Throws if the file must not be replaced: only recordings and empty files are replaced.
 void refuse_others(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -29,7 +29,7 @@ void refuse_others(const std::string& path) {
   if (fs::is_directory(status)) {
     throw std::runtime_error("recording " + path + ": is a folder; name a file in it");
   }
-  // Before anything here opens the file: to close it again would end SQLite's locks of this process on it.
+  // Before anything here opens the file: closing it again would drop this process's SQLite locks on it.
   RecordingLock::check(path);
   if (fs::exists(status) && fs::file_size(path, ignored) > 0 && !is_recording(path)) {
     throw std::runtime_error("recording " + path +
@@ -51,7 +51,7 @@ void remove_old(const std::string& path) {
 
 bool is_recording(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // a pipe would be waited for
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // opening a pipe would block
   constexpr std::size_t kApplicationId = 68;                           // big-endian
   std::array<unsigned char, kApplicationId + 4> head{};
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);

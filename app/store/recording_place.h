@@ -1,4 +1,4 @@
-// The place of a recording among other files: what is replaced there, and what is left alone.
+// Which existing files a new recording replaces, and removal of recordings.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 
 namespace shardscope::store {
 
-/// Whether parts of this name are in the way where `path` itself is no link to one.
+/// Whether make_room() also removes the parts of this name if `path` is not a link.
 enum class Parts : std::uint8_t { left_alone, of_this_name };
-/// Removes what is at `path`, and with a link to a part all parts of that name, if they are recordings that
-/// nobody writes; as every program replaces its output. Throws std::runtime_error: path, reason, what to do.
+/// Removes the recording at `path`, as every program replaces its output; if `path` is a link, all parts of
+/// that name too. Removes nothing and throws std::runtime_error (path, reason, what to do) if one of these
+/// files is neither empty nor a recording, or if a recorder writes it.
 void make_room(const std::string& path, Parts parts);
-/// Removes a recording's file, with its log. What is not there is fine.
+/// Removes the file of a recording and its log. Missing files are ignored.
 void remove_recording(const std::string& path) noexcept;
-/// Of a recording in parts as well: its link, its parts, and one that was being made.
+/// The same for a recording in parts: removes the link, all parts, and any unfinished part.
 void remove_all_parts(const std::string& path) noexcept;
 
 }  // namespace shardscope::store

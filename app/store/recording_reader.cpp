@@ -23,7 +23,7 @@
 namespace shardscope::store {
 namespace {
 
-/// Chunks that a part's table `moved` names: the part after it has them too.
+/// Ids in table `moved` of a part: chunks that the next part has too.
 using Moved = std::set<std::int64_t>;
 
 Moved moved_rows(Database& database) {
@@ -33,8 +33,9 @@ Moved moved_rows(Database& database) {
   return out;
 }
 
-/// Reads a file, or the parts of a series one after the other: sums of what was before the first of them, the
-/// blocks of each part, and everything else from the newest one, which has it of the whole run.
+/// Reads a file, or the parts of a series in order. The sums of events before the oldest part are read from
+/// that part, blocks from each part, and everything else from the newest part, which has it for the whole
+/// run.
 class FileReader {
  public:
   FileReader(const std::string& path, RecordingInfo& info, Verify verify)
@@ -53,11 +54,11 @@ class FileReader {
     const std::size_t of_opening = problems_.listed();
     Store store = begun();
     if (!take_blocks(store)) {
-      // Blocks that were taken before one that is damaged are made again as well.
+      // All blocks are rebuilt, also those that were taken before the damaged one.
       problems_.truncate(of_opening);
       read_ = {};
       ranks_.clear();
-      // The first store has them; what could be read then can be read again.
+      // The first store has taken the sums, so they are read again, now decoded as a whole.
       if (sums_taken_) problems_.guard("what was not kept", [&] { take_sums(SumPart::whole); });
       store = begun();
       for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -73,16 +74,16 @@ class FileReader {
     problems_.guard("messages", [&] { read_messages(database(), store, problems_); });
     finish(store);
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      database(i).limit_work(std::nullopt);  // what is looked at later is read row by row
-      // A viewer that stays ends it with this function, because an open one keeps the log from being folded
-      // into the file; what is deleted later see BlockRows::was_deleted().
+      database(i).limit_work(std::nullopt);  // later reads are of single rows
+      // A viewer keeps the file open, so the transaction ends here: an open one would keep the log from being
+      // folded into the file. For rows that are deleted later see BlockRows::was_deleted().
       if (files_[i]->file.keeps_a_part() && verify_ != Verify::everything) database(i).execute("COMMIT");
     }
     return store;
   }
 
  private:
-  /// What there is beside the events.
+  /// A new store with static tables, names, access to rows, and the steps of deleted events.
   Store begun() {
     Store store;
     problems_.guard("static tables", [&] { read_tables(database(), store, problems_); });
@@ -108,8 +109,8 @@ class FileReader {
     return rows_of(std::move(parts));
   }
 
-  /// The steps are the newest part's, which has them of all parts before it; the sums are of what came before
-  /// the oldest one that is here. `part`: where not everything is verified.
+  /// Reads steps from the newest part, which has those of all earlier parts, and sums from the oldest part
+  /// read, which has those of all events before it. `part` is ignored with Verify::everything.
   void take_sums(SumPart part) {
     if (verify_ == Verify::everything) part = SumPart::whole;
     sums_ = read_sums(database(), part);
@@ -120,14 +121,15 @@ class FileReader {
     own_times_ = read_own_times(database());
   }
 
-  /// Those that come before row `id`. `blocks_follow`: RecordedRun::append_sum().
+  /// Appends the sums with ids below `id`. `blocks_follow`: RecordedRun::append_sum().
   void append_sums(RecordedRun run, std::int64_t id, bool blocks_follow) {
     for (; next_sum_ < sums_.sums.size() && sums_.sums[next_sum_].id < id; ++next_sum_) {
       StoredSum& sum = sums_.sums[next_sum_];
       const BlockOrigin& origin = sum.origin;
       ranks_.insert(origin.rank);
       if (!blocks_follow && !read_.comes_next(origin.rank, origin.sequence)) {
-        // With blocks all would be made again without them; here nothing else is left to try.
+        // With blocks, follow() throws and everything is rebuilt from the events. This is that second pass,
+        // so the sum is skipped.
         problems_.add("what was not kept of rank " + std::to_string(origin.rank) + ", sequence " +
                       std::to_string(origin.sequence) + ": is not in its place; left out");
         continue;
@@ -168,17 +170,18 @@ class FileReader {
     run.append(std::move(block));
   }
 
-  /// False when the blocks must be made from the events.
+  /// Appends the blocks of all files. False if they must be rebuilt from the events.
   bool take_blocks(Store& store) {
     try {
       StoredBlocks stored;
       for (std::size_t i = 0; i < files_.size(); ++i) {
-        // One by one: what is kept of a block is a fraction of what is read.
+        // Appended one at a time, because the store keeps only a fraction of the bytes read.
         const auto take = [&](const StoredBlock& block) {
           append(store, block);
           ranks_.insert(block.rank);
         };
-        // Of a part before the newest what has no block is in the next one too, and so is the state there.
+        // Before the newest part, chunks without a block and tails are also in the next part and are read
+        // there.
         stored = read_blocks(database(i), verify_, take);
         const auto is_moved = [&](std::int64_t row) { return moved_[i].contains(row); };
         if (i + 1 < files_.size() && !std::all_of(stored.rest.begin(), stored.rest.end(), is_moved))
@@ -193,14 +196,15 @@ class FileReader {
         rest.reset();
       }
       return true;
-    } catch (const std::runtime_error& error) {  // of the database as well
-      // What is damaged is named when the events are read; were these whole, only the blocks are.
+    } catch (const std::runtime_error& error) {  // DatabaseError as well
+      // Damaged events are reported when they are read. If there are none, only the blocks were damaged:
+      // finish().
       remade_ = error.what();
       return false;
     }
   }
 
-  /// Each rank goes on with the state at the end of its last block.
+  /// Restores the state of each rank at the end of its last block.
   void resume(Store& store, std::map<std::uint32_t, BlockTail> tails) {
     RecordedRun run(store);
     for (const std::uint32_t rank : ranks_) {
@@ -238,7 +242,7 @@ class FileReader {
     problems_.add_unlisted_count();
   }
 
-  /// Those that have ended, and the one that is written or was cut off.
+  /// Adds to `info_` the parts that have ended, then the part that is being written or was cut off.
   void take_parts(const Store& store) {
     const PartIdentity& last = *newest().identity;
     const auto is_here = [&](std::uint32_t part) { return part >= identity_of(0).part && part <= last.part; };
@@ -281,11 +285,11 @@ class FileReader {
   Verify verify_;
   Problems problems_;
   std::vector<std::unique_ptr<OpenFile>> files_;  ///< oldest first; more than one: parts
-  std::vector<Moved> moved_;                      ///< by file; of the newest one none
+  std::vector<Moved> moved_;                      ///< by file; empty for the newest one
   EventsRead read_;
-  std::string remade_;             ///< why the blocks were not taken
-  StoredSums sums_;                ///< of what was not kept
-  std::set<std::uint32_t> ranks_;  ///< that have a sum or a block
+  std::string remade_;             ///< why the blocks were rebuilt; empty: they were not
+  StoredSums sums_;                ///< of deleted events
+  std::set<std::uint32_t> ranks_;  ///< ranks with a sum or a block
   std::vector<OwnTimeRow> own_times_;
   std::size_t next_sum_ = 0;
   bool sums_taken_ = false;

@@ -5,7 +5,7 @@
 namespace shardscope::store {
 namespace {
 
-/// Values joined by the unit separator, which keeps ("ab", "c") and ("a", "bc") apart.
+/// CRC of the values, each followed by a unit separator, so that ("ab", "c") and ("a", "bc") differ.
 template <typename... Values>
 std::uint32_t sum(const Values&... values) {
   std::string text;

@@ -1,5 +1,5 @@
-// Checksums of the rows that a reader uses. A row's checksum covers its values, not SQLite's bytes, so
-// that VACUUM or a copy by SQL keeps it right.
+// Checksums of the rows that a reader uses. A row's checksum covers its values, not SQLite's bytes, so that
+// it stays valid after VACUUM or a copy by SQL.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,9 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 8;  ///< PRAGMA user_version, at most
-/// Version of a recording that keeps everything: version 8 has only what was not kept (recording_sums.h).
+inline constexpr std::int32_t kRecordingVersion = 8;  ///< largest PRAGMA user_version
+/// Version of a recording without limits and parts. Version 8 only adds tables
+/// (recording_sums.h, recording_parts.h).
 inline constexpr std::int32_t kWholeRecordingVersion = 7;
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
@@ -51,7 +52,7 @@ CREATE TABLE gaps(rank INTEGER, begin_ns INTEGER, end_ns INTEGER, events INTEGER
   messages INTEGER, reason TEXT);
 )sql";
 
-/// Table of a run that gave its parameter groups.
+/// Exists only if the run recorded its parameter groups.
 inline constexpr const char* kParamGroupsSchema =
     "CREATE TABLE IF NOT EXISTS param_groups(id INTEGER PRIMARY KEY, name TEXT, lr REAL, beta1 REAL, "
     "beta2 REAL, eps REAL, weight_decay REAL, params TEXT)";

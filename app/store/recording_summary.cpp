@@ -6,12 +6,12 @@
 namespace shardscope::store {
 
 void write_step_rows(Database& db, const char* table, std::span<const StepRow> rows, std::int64_t delta_ns) {
-  std::string places = "?1,?2,?3,?4,?5,?6";  // and one for each value
+  std::string places = "?1,?2,?3,?4,?5,?6";  // one more for each value column
   for (std::size_t i = 0; i < kStepValues.size(); ++i) places += ",?" + std::to_string(i + 7);
   Statement insert = db.prepare("INSERT OR REPLACE INTO " + std::string(table) + " VALUES(" + places + ")");
   for (const StepRow& row : rows) {
     insert.bind(1, std::int64_t{row.step}).bind(2, row.begin_ns + delta_ns);
-    // A step that never ended has no end: NULL, not a number to calculate with.
+    // NULL for a step that did not end, so that queries do not compute with the open end.
     if (row.end_ns == kOpen) {
       insert.bind(3, __builtin_nan(""));
     } else {

@@ -9,12 +9,12 @@
 
 namespace shardscope::store {
 
-/// Creates a table of steps: its columns come from the table of event kinds.
+/// Creates a table of steps. Its value columns are those of for_each_step_column().
 void create_steps(Database& database, const char* table = "steps");
-/// Puts rows in such a table, in place of those of the same steps; their times move by `delta_ns`.
+/// Inserts rows into such a table, or replaces those of the same steps. Times are shifted by `delta_ns`.
 void write_step_rows(Database& database, const char* table, std::span<const StepRow> rows,
                      std::int64_t delta_ns);
-/// Replaces the summary tables by what `store` holds. Throws DatabaseError.
+/// Replaces the contents of the summary tables by those of `store`. Throws DatabaseError.
 void write_summary(Database& database, const Store& store);
 
 }  // namespace shardscope::store

@@ -15,9 +15,9 @@
 namespace shardscope::store {
 namespace {
 
-/// Distributions and own times: a recorder that is killed loses what came since.
+/// Interval of writing distributions and own times. A killed recorder loses those since the last time.
 constexpr std::chrono::seconds kTotalsEvery{60};
-/// Rows of steps before the last one that are written again: a rank's values may come late.
+/// Number of steps before the last written one that are written again: values of a rank may arrive late.
 constexpr std::uint32_t kStepsAgain = 64;
 
 constexpr const char* kSumsSchema = R"sql(
@@ -31,11 +31,11 @@ CREATE TABLE own_times(rank INTEGER, first_step INTEGER, last_step INTEGER, step
   waited_ns INTEGER, PRIMARY KEY(rank, first_step)) WITHOUT ROWID;
 )sql";
 
-/// Of the chunk that `block` is of, in row `id`.
+/// Rare events of the chunk in row `id`, whose block is `block`.
 std::vector<ev::Event> rare_of(Database& database, const Block& block, std::int64_t id) {
   const bool has_some = std::any_of(block.counts.begin(), block.counts.end(),
                                     [](const InstantCount& count) { return is_rare(count.kind); });
-  if (!has_some) return {};  // its events need not be read
+  if (!has_some) return {};  // the chunk need not be read
   Statement get = database.prepare("SELECT bytes FROM chunks WHERE id = ?1");
   get.bind(1, id);
   if (!get.step()) return {};
@@ -60,7 +60,7 @@ SumsWriter::SumsWriter(Database& database, const Retention& retention, Goes goes
 }
 
 void SumsWriter::wrote(const Block& block, std::int64_t id, std::uint64_t bytes) {
-  // Without limits nothing is ever due.
+  // Without limits no block is ever due.
   if (limited_) plan_.wrote(block.rank, id, block.begin_ns, block.end_ns, bytes);
 }
 
@@ -74,7 +74,8 @@ void SumsWriter::write_totals(Database& database) {
 }
 
 void SumsWriter::begin_part(Database& next, const Store& store) {
-  // Whether or not the part can be made, this file goes on: nothing is forgotten before it is written.
+  // If the part cannot be made, recording continues in the current file, so the state is restored on an
+  // error.
   const auto sums = sums_;
   const auto through = through_, written = written_;
   try {
@@ -101,7 +102,7 @@ void SumsWriter::part_has_begun() { part_->clear(); }
 
 void SumsWriter::retain(Database& database, const Store& store, std::int64_t now_ns) {
   plan_.now(now_ns);
-  // The newest step goes on; the one before is judged at a look after this one's begin.
+  // The newest step may still run. The one before it is checked by the triggers after the newest has begun.
   constexpr std::size_t kPending = 2;
   if (const std::span<const StepRow> steps = store.steps(); !steps.empty())
     plan_.pending(steps[steps.size() - std::min(kPending, steps.size())].begin_ns + store.origin_ns());
@@ -120,7 +121,8 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
     totals_written_ = now;
     write_totals(database);
   }
-  // What one look had to take in beyond the limit is in pages that are free by now: they go back to the disk.
+  // Data received since the last call may have grown the file beyond the limit. Pages that are free now are
+  // returned to the file system.
   if (max_bytes_ > 0 && bytes(in_file()) > max_bytes_) database.execute("PRAGMA incremental_vacuum");
 }
 
@@ -181,7 +183,7 @@ void SumsWriter::put(Database& database, const WholeSum& sum) {
                   .begin_ns = sum.block.begin_ns,
                   .end_ns = sum.block.end_ns,
                   .events = sum.events};
-  // What lay around a moment that is not kept any more comes late.
+  // Not always at the end: blocks around a deleted moment are deleted late.
   of_rank.insert(std::upper_bound(of_rank.begin(), of_rank.end(), entry.sequence,
                                   [](std::uint64_t s, const Sum& other) { return s < other.sequence; }),
                  entry);
@@ -200,7 +202,7 @@ WholeSum SumsWriter::get(Database& database, std::int64_t id) const {
   return out;
 }
 
-/// Of the neighbours that can become one, the two that are shortest together do.
+/// Joins the two neighbours that together cover the shortest time.
 bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   std::vector<Sum>& of_rank = sums_[rank];
   std::size_t best = 0;
@@ -209,7 +211,7 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
     best = of_rank.size();
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
     for (std::size_t i = 0; i + 1 < of_rank.size(); ++i) {
-      if (of_rank[i].full || of_rank[i].until != of_rank[i + 1].sequence) continue;  // a moment lies between
+      if (of_rank[i].full || of_rank[i].until != of_rank[i + 1].sequence) continue;  // pinned blocks between
       const std::int64_t length = of_rank[i + 1].end_ns - of_rank[i].begin_ns;
       if (length >= shortest) continue;
       shortest = length;
@@ -235,7 +237,7 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
 
 void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
   if (!through_) return;
-  // The last of them may go on, where a part ended in it: its row is written until its values are there.
+  // The last step may still run if a part ended within it. Rows are rewritten until its values are final.
   const std::span<const StepRow> known = store.steps();
   const bool settled = known.empty() || known.back().step > *through_ + std::uint64_t{kStepsAgain};
   if (!all && settled && written_ == through_) return;

@@ -1,4 +1,4 @@
-// What a recording has beside events, row by row with its checksum: static tables, names, ranks, messages.
+// Reads the tables whose rows have a checksum each: static tables, names, ranks, messages.
 #pragma once
 
 #include "app/store/database.h"
@@ -7,12 +7,12 @@
 
 namespace shardscope::store {
 
-// Each gives `store` what it finds and adds to `problems` the rows whose checksum or contents are wrong.
-// Throws DatabaseError where SQLite cannot read on.
+// Each function adds valid rows to `store`, and rows with a wrong checksum or contents to `problems`. Throws
+// DatabaseError if SQLite cannot read the table.
 void read_tables(Database& database, Store& store, Problems& problems);
 void read_names(Database& database, Store& store, Problems& problems);
 void read_ranks(Database& database, Store& store, Problems& problems);
-/// After the events: they set time 0.
+/// Call after the events were read: they define time 0.
 void read_messages(Database& database, Store& store, Problems& problems);
 
 }  // namespace shardscope::store

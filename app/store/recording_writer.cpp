@@ -35,10 +35,10 @@ namespace {
 constexpr std::chrono::milliseconds kCommitInterval{500};
 constexpr std::size_t kWholeTables = 2;
 
-/// After a part could not be begun: a full disk is not full of what is written there in a second.
+/// Delay before the next attempt if the next part could not be begun: a full disk seldom has room again soon.
 constexpr std::chrono::seconds kTryAgain{60};
 
-/// Of no other recording.
+/// 32 random hexadecimal digits that identify the parts of one recording.
 std::string random_series() {
   constexpr const char* kHex = "0123456789abcdef";
   std::random_device random;
@@ -53,30 +53,30 @@ std::string random_series() {
 
 struct RecordingWriter::State {
   std::string path;
-  std::string place;                 ///< the same wherever the program goes
-  std::unique_ptr<WrittenFile> out;  ///< null once it has ended
+  std::string place;                 ///< absolute, independent of the working folder
+  std::unique_ptr<WrittenFile> out;  ///< null after finish()
   Compaction compaction;
   BlockMaker blocks;
   std::map<std::uint32_t, std::vector<std::int64_t>> untiled;  ///< rows of blocks without a tile, by rank
-  std::optional<SumsWriter> sums;                              ///< where not everything is kept in one file
-  std::int64_t last_id = 0;                                    ///< of a chunk
+  std::optional<SumsWriter> sums;                              ///< only with limits or parts
+  std::int64_t last_id = 0;                                    ///< largest id of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
   WallClock wall_clock = WallClock::of_the_collector;
   TableRows table_rows;
-  std::optional<ev::RunTables> only_lists;  ///< while one rank's tables alone have them
+  std::optional<ev::RunTables> only_lists;  ///< set while only one rank's tables have the lists
   std::set<std::uint32_t> whole_tables;  ///< ranks whose row of `tables` has modules, parameters and slices
   std::uint64_t chunks = 0, events = 0;
   EarlyStop early_stop;
-  std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
+  std::optional<std::int64_t> origin_ns;  ///< as Store computes it; maps message times to collector clock
 
-  // Where it goes on in parts.
+  // Used in a recording in parts only.
   Rotation rotation;
-  PartIdentity part;       ///< that is being written
-  PartRow blocks_of_part;  ///< what is in its blocks
+  PartIdentity part;       ///< the part being written
+  PartRow blocks_of_part;  ///< time range and events of its blocks
   PartFill fill;
-  std::set<std::uint32_t> tails_of_part;  ///< ranks of which it has the state at its begin, and no block yet
-  std::thread closing;                    ///< of the part before
+  std::set<std::uint32_t> tails_of_part;  ///< ranks with a row in `tails` and no block yet
+  std::thread closing;                    ///< closes the previous part
   std::chrono::steady_clock::time_point next_try{};
 
   template <typename Work>
@@ -104,8 +104,8 @@ struct RecordingWriter::State {
   }
 };
 
-/// Runs `work` inside the open transaction. The first failure ends the recording: what was committed
-/// stays, and error() says why there is no more.
+/// Runs `work` within a transaction, begun if none is open. The first failure ends the recording: data
+/// committed before it stays in the file, and error() returns the reason.
 template <typename Work>
 void RecordingWriter::State::guarded(Work work) {
   if (!error.empty() || !out) return;
@@ -125,7 +125,7 @@ void RecordingWriter::State::guarded(Work work) {
     if (!in_place) database.abandon_log();
     try {
       if (database.in_transaction()) database.execute("ROLLBACK");
-    } catch (const std::exception&) {  // nothing more can be done; the log is rolled back on opening
+    } catch (const std::exception&) {  // the next connection that opens the file discards the transaction
     }
     if (in_place) early_stop.stopped(database, failure.what());
   }
@@ -177,8 +177,8 @@ RecordingWriter::~RecordingWriter() {
 
 void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
   state_->guarded([&] {
-    // The lists are the same on every rank; two copies of them are enough to survive damage to one. A
-    // collector hands its viewers one alone.
+    // The lists (modules, parameters, slices) are equal on all ranks. Two copies are stored, which is enough
+    // to survive damage to one. A viewer receives them from the collector with the tables of one rank only.
     ev::RunTables own = tables;
     std::set<std::uint32_t>& whole = state_->whole_tables;
     if (whole.size() >= kWholeTables && !whole.contains(rank)) {
@@ -201,7 +201,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
   });
 }
 
-/// Returns the times of its events.
+/// Inserts the row of a chunk. Returns the times of its events, rank clock.
 Chunk::Times RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
                                                 std::span<const std::byte> encoded) {
   const Chunk::Times times = chunk.times();
@@ -228,8 +228,8 @@ void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk, s
   if (tails_of_part.erase(chunk.rank) != 0) statements.drop_tail.bind(1, std::int64_t{chunk.rank}).run();
   if (rotation.on()) count_block(*block);
   if (sums) {
-    // Tiles are of blocks numbered from the first on: a few that stay have none.
-    constexpr std::size_t kRowsOfABlock = 2048;  // what their pages leave empty, and their keys
+    // No tiles: they cover fixed groups counted from a rank's first block, and here blocks may be deleted.
+    constexpr std::size_t kRowsOfABlock = 2048;  // estimate of unused page space and keys
     sums->wrote(*block, id,
                 chunk_bytes + packed.size() + block->statuses.size() + block->page.size() + kRowsOfABlock);
     sums->wrote_to_part(packed, id, chunk);
@@ -242,7 +242,8 @@ void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk, s
   rows.clear();
 }
 
-/// Levels of detail are read back instead of kept, so that memory does not grow with the number of ranks.
+/// Adds the tile of a group of blocks. Their levels of detail are read back from the file instead of kept, so
+/// that memory does not grow with the number of ranks.
 void RecordingWriter::State::add_tile_of(const std::vector<std::int64_t>& rows) {
   TileMaker tile;
   Statement& get_levels = out->statements().get_levels;
@@ -258,9 +259,9 @@ void RecordingWriter::State::add_tile_of(const std::vector<std::int64_t>& rows) 
   }
 }
 
-/// Replaces small chunks by one and adds its block. Within the open transaction, so that a crash leaves
-/// either these or that. They are read back instead of kept, so that memory does not grow with the number of
-/// ranks.
+/// Joins small chunks into one and adds its block, within the open transaction: after a crash the file has
+/// either the small chunks or the joined one. The chunks are read back from the file instead of kept, so that
+/// memory does not grow with the number of ranks.
 void RecordingWriter::State::complete(const Compaction::Rows& rows) {
   std::vector<Chunk> parts;
   parts.reserve(rows.size());
@@ -275,7 +276,7 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
       parts.push_back(Chunk::decode(bytes.data(), bytes.size()));
     } catch (const std::runtime_error&) {
       get_chunk.reset();
-      return;  // damaged before it came here: stays as it is, for a reader to name
+      return;  // damaged when received: stored unchanged, reported by readers
     }
     get_chunk.reset();
   }
@@ -283,7 +284,8 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
   std::size_t bytes = read;
   if (rows.size() > 1) {
     for (const std::int64_t id : rows) out->statements().drop_chunk.bind(1, id).run();
-    // In the place of the last, because a large chunk of the rank may have come since.
+    // Stored under the id of the last one, because a later large chunk of the rank may have been stored
+    // since.
     const std::vector<std::byte> encoded = whole.encode();
     bytes = encoded.size();
     insert_row(rows.back(), whole, encoded);
@@ -296,7 +298,7 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
   const auto [begin, end] = insert_row(id, chunk, encoded);
   for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) {
     if (rows == Compaction::Rows{id}) {
-      add_block_of(id, chunk, encoded.size());  // it is here: nothing has to be read back
+      add_block_of(id, chunk, encoded.size());  // still in memory: need not be read back
     } else {
       complete(rows);
     }
@@ -418,18 +420,19 @@ PartRow RecordingWriter::State::row_of_part(PartEnd why) const {
   return row;
 }
 
-/// A part that has no block yet has nothing to end with: the next one would have the same events.
+/// Why the part ends now; nullopt: it does not. A part without blocks does not end: the next part would have
+/// the same events.
 std::optional<PartEnd> RecordingWriter::State::part_ends(std::int64_t now_ns) {
   if (!rotation.on() || !out || !error.empty() || blocks_of_part.events == 0) return std::nullopt;
   if (std::chrono::steady_clock::now() < next_try) return std::nullopt;
   fill.bytes = bytes();
   PartFill until_now = fill;
-  // What claims to be later than the collector's clock makes nothing older.
+  // Event times after the collector's current time count as that time.
   until_now.last_ns = std::min(until_now.last_ns, std::max(now_ns, until_now.first_ns));
   return end_of_part(rotation, until_now);
 }
 
-/// Tables that are made when a file ends.
+/// Writes the tables that are made when a file ends.
 void RecordingWriter::State::write_end(const Store& store) {
   Database& database = out->database();
   write_summary(database, store);
@@ -439,16 +442,15 @@ void RecordingWriter::State::write_end(const Store& store) {
 }
 
 /// [Note: a change of parts]
-/// A recorder may be killed between any two of these steps, and nothing that was committed is lost or found
-/// twice:
-/// 1. All that was received is committed to the part that ends.
-/// 2. The next part is made whole, under a name that readers leave alone. A failure changes nothing: the part
-///    goes on.
-/// 3. The part that ends is completed, in one transaction. It says that it is followed.
-/// 4. The next part gets its name. From here on readers go on to it.
-/// 5. The link moves to it.
-/// 6. Events are written to it; parts that are too many are deleted.
-/// The log of the part that has ended is folded in on a thread of its own, since that waits for the disk.
+/// If the recorder is killed between any two of these steps, no committed event is lost or read twice:
+/// 1. All events received are committed to the part that ends.
+/// 2. The next part is written completely, under a name that readers ignore. If this fails, recording
+///    continues in the current part.
+/// 3. The part that ends is completed in one transaction, and marked as followed.
+/// 4. The next part is renamed to its final name. Readers use it from now on.
+/// 5. The link is moved to the next part.
+/// 6. Events are written to the next part. Parts beyond the limit are deleted.
+/// The log of the part that has ended is folded in by a separate thread, because that waits for the disk.
 void RecordingWriter::State::change_part(const Store& store, PartEnd why) {
   wait_for_closing();
   guarded([&] { sums->finish(out->database(), store); });
@@ -495,7 +497,7 @@ void RecordingWriter::State::change_part(const Store& store, PartEnd why) {
   for (const Block& tail : tails) tails_of_part.insert(tail.rank);
 }
 
-/// Steps 4 to 6.
+/// Steps 4 to 6 of [Note: a change of parts].
 void RecordingWriter::State::go_on_in(const PartIdentity& next) {
   const std::string file = part_path(place, next.part);
   if (out->database().in_transaction()) out->commit();
@@ -506,7 +508,7 @@ void RecordingWriter::State::go_on_in(const PartIdentity& next) {
   closing = std::thread([ended = std::exchange(out, std::move(opened))] {
     try {
       ended->close();
-    } catch (const std::exception&) {  // its log stays beside it: who opens it next folds it in
+    } catch (const std::exception&) {  // the log stays beside the file, and readers read both
     }
   });
   for (std::uint32_t gone = part.first_part; gone < next.first_part; ++gone)

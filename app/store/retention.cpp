@@ -6,11 +6,11 @@
 namespace shardscope::store {
 namespace {
 
-/// Of the limit: beyond the first rows go, until the second is reached. What arrives until the next look has
-/// room between the first and the limit itself.
+/// Percentages of `max_bytes`: deletion begins above kFull and ends at kEnough. Data that arrives before the
+/// next call of due() fits between kFull and the limit.
 constexpr std::uint64_t kFull = 90, kEnough = 85, kOf = 100;
 
-/// Sums of times without overflow; times of a damaged run may be anything.
+/// Saturating addition: times of a damaged run may have any value.
 std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return b < 0 ? INT64_MIN : INT64_MAX;
@@ -75,7 +75,7 @@ bool RetentionPlan::pinned(const Key& key, const Entry& entry) const {
   });
 }
 
-/// What ended before this is too old.
+/// Blocks that ended before the returned time are too old.
 std::int64_t RetentionPlan::oldest_by_age() const {
   const std::int64_t newest_ns = std::min(newest_ns_, now_ns_),
                      by_age = plus(newest_ns, -retention_.max_age_ns);

@@ -8,7 +8,7 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::string_view kEnding = ".zscope";
-constexpr std::size_t kDigits = 4;  ///< at least: files sort by name
+constexpr std::size_t kDigits = 4;  ///< fewest: files then sort by name
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::optional<PartEnd> end_of_part(const Rotation& rotation, const PartFill& fil
   const std::uint64_t own = fill.bytes - std::min(fill.begun_with, fill.bytes);
   if (rotation.part_bytes > 0 && fill.bytes >= rotation.part_bytes && own >= rotation.part_bytes / 2)
     return PartEnd::size;
-  // Unsigned: times of a damaged run may be anything.
+  // Unsigned, to avoid overflow: times of a damaged run may have any value.
   const bool later = fill.last_ns > fill.first_ns;
   const std::uint64_t length =
       static_cast<std::uint64_t>(fill.last_ns) - static_cast<std::uint64_t>(fill.first_ns);
@@ -64,7 +64,7 @@ std::optional<PartName> part_name(const std::string& path) {
   PartName out{
       .recording = std::string(numbered.substr(0, dot)) + (usual ? std::string(kEnding) : std::string()),
       .part = part};
-  // One spelling: "run.00002.zscope" is another file.
+  // Only the exact spelling: "run.00002.zscope" is not a part.
   if (part_path(out.recording, part) != path) return std::nullopt;
   return out;
 }

@@ -11,7 +11,7 @@
 namespace shardscope::store {
 namespace {
 
-/// From the row of a chunk whose bytes cannot be decoded.
+/// Describes a chunk whose bytes cannot be decoded, from the other columns of its row.
 RecordedRun::Damaged damaged_chunk(const Statement& row) {
   // Columns may have any value; signed overflow would be undefined.
   const auto plus = [](std::int64_t a, std::int64_t b) {
@@ -27,7 +27,7 @@ RecordedRun::Damaged damaged_chunk(const Statement& row) {
 
 }  // namespace
 
-// read() uses column numbers: 0 id to 8 parts, then those of the identity.
+// read() uses column numbers: 0 (id) to 8 (parts), then the columns of the identity.
 const std::string StoredChunks::kColumns =
     "SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, parts" +
     std::string(kIdentityColumns) + " FROM chunks";
@@ -49,7 +49,7 @@ void StoredChunks::read(Store& store, const Statement& row) {
   } catch (const std::runtime_error& error) {
     std::string why = error.what();
     if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
-    // This adds a gap only where the place of the chunk is known.
+    // Adds a gap only if the chunk's position in its rank is known.
     const std::size_t gaps = store.gaps().size();
     RecordedRun(store).note_damaged(damaged_chunk(row));
     if (store.gaps().size() > gaps) {
@@ -72,13 +72,14 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
                   ": the file is damaged there");
     damaged_from = 0;
   };
-  // A file has fewer rows than bytes; a sane bound for the search after damage.
+  // Bound on ids, estimated from the file size at 100 bytes a row, so that the search after damage
+  // terminates.
   const auto most = static_cast<std::int64_t>(file_bytes_ / 100) + 16;
-  // `next` grows with every iteration, so that a damaged file is read to an end.
+  // `next` grows with every iteration, so that reading a damaged file terminates.
   while (next <= most) {
     try {
-      // After damage one id at a time: a scan would read the damaged page again. From the next
-      // readable row on, a scan continues.
+      // After damage, ids are read one at a time, because a scan would read the damaged page again. Scanning
+      // continues at the next readable row.
       Statement rows = database_.prepare(
           kColumns + (damaged_in_a_row > 0 ? " WHERE id = ?1" : " WHERE id >= ?1 ORDER BY id"));
       rows.bind(1, next);
@@ -86,14 +87,14 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
       while (rows.step()) {
         any = true;
         const std::int64_t id = rows.integer(0);
-        if (id < next) {  // past the end of a truncated file all is zero: no row
+        if (id < next) {  // pages past the end of a truncated file read as zero: not a row
           if (damaged_from == 0) damaged_from = next;
           ++damaged_in_a_row;
           ++next;
           break;
         }
-        // Reading the row includes its overflow pages, which may be damaged.
-        // The ids that could not be read are reported as one range, up to here.
+        // Reading the row also reads its overflow pages, which may be damaged. The ids that could not be read
+        // are reported as one range that ends here.
         end_of_damage(id - 1);
         damaged_in_a_row = 0;
         if (!elsewhere(id)) {
@@ -102,7 +103,7 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
         }
         next = std::min(id, most) + 1;  // a damaged id may be any number
       }
-      // A scan without an error found no more rows: the end.
+      // A scan without an error found no more rows: end of the table.
       if (!any && damaged_in_a_row == 0) return;
       if (!any) {
         // No row with this id, and none can follow: the damage extends to the end of the table.
@@ -125,20 +126,19 @@ void StoredChunks::read_all(Store& store, const std::function<void(std::int64_t)
   end_of_damage(next - 1);
 }
 
-// Queried once, and only after damage: max(id) reads the table's right edge, which may be the damaged
-// part.
+// Queried once, and only after damage: max(id) reads the last page of the table, which may itself be damaged.
 std::int64_t StoredChunks::last_id_known() {
   if (last_id_ >= 0) return last_id_;
   try {
     last_id_ = database_.integer("SELECT max(id) FROM chunks");
   } catch (const DatabaseError&) {
     try {
-      // The recorder's count: `meta` is another table, and may be undamaged.
+      // The recorder's count. It is in another table, `meta`, which may be undamaged.
       last_id_ = database_.integer("SELECT value FROM meta WHERE key = 'chunks'");
     } catch (const DatabaseError&) {
       last_id_ = 0;
     }
-    // Without either, the number of rows that could fit the file.
+    // Without either, the number of rows that fit into the file.
     if (last_id_ == 0) last_id_ = static_cast<std::int64_t>(file_bytes_ / 100) + 16;
   }
   return last_id_;

@@ -1,4 +1,5 @@
-// Reads the chunks of a recording from their rows: continues after damage, with a gap for each damaged chunk.
+// Reads the chunks of a recording from table `chunks`. Continues after damage; each damaged chunk becomes a
+// gap.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +18,16 @@ class StoredChunks {
   /// The columns that read() expects.
   static const std::string kColumns;
 
-  /// The arguments must outlive it. `file_bytes`: bounds the number of rows that are tried.
+  /// The arguments must outlive this object. `file_bytes` bounds the number of rows that are tried.
   StoredChunks(Database& database, std::uint64_t file_bytes, EventsRead& read, Problems& problems)
       : database_(database), file_bytes_(file_bytes), read_(read), problems_(problems) {}
 
-  /// Reads one chunk, whose row has kColumns. A damaged one becomes a problem and, where its place is
-  /// known, a gap.
+  /// Reads one chunk, whose row has kColumns. A damaged chunk is added to the problems and, if its position
+  /// in its rank is known, becomes a gap.
   void read(Store& store, const Statement& row);
-  /// Reads chunks by id, which is the order of arrival; `before(id)` is called before each. Rows that SQLite
-  /// cannot read are skipped: the rows after them are tried one by one until one can be read again. Those of
-  /// `elsewhere` are in another file, too, and are read there.
+  /// Reads all chunks by id, which is the order of arrival; calls `before(id)` before each. Rows that SQLite
+  /// cannot read are skipped: the next ids are tried one by one until a row can be read. Rows for which
+  /// `elsewhere(id)` is true are also in another file; they are skipped here and read from there.
   void read_all(Store& store, const std::function<void(std::int64_t id)>& before,
                 const std::function<bool(std::int64_t id)>& elsewhere);
 

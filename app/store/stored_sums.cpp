@@ -1,4 +1,4 @@
-// Reading what recording_sums.h writes.
+// Reading of the tables that SumsWriter writes (recording_sums.h).
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -54,7 +54,7 @@ std::vector<std::pair<SketchKey, QuantileSketch>> read_sketches(Database& databa
 
 std::vector<OwnTimeRow> read_own_times(Database& database) {
   std::vector<OwnTimeRow> out;
-  // Recordings of before they were measured have no such table.
+  // Recordings without limits and parts, and older ones, have no such table.
   if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'own_times'") == 0) return out;
   Statement rows = database.prepare(
       "SELECT rank, first_step, last_step, steps, own_ns, waited_ns FROM own_times ORDER BY rank, "
@@ -80,7 +80,7 @@ std::vector<OwnTimeRow> read_own_times(Database& database) {
 
 namespace {
 
-/// Steps for which there is room from the beginning: what a damaged file claims takes no more.
+/// Most steps for which memory is reserved in advance: the count in a damaged file may have any value.
 constexpr std::size_t kMostReserved = 1U << 20;
 
 void read_step_rows(Database& database, StoredSums& out) {
@@ -121,13 +121,14 @@ void read_moments(Database& database, StoredSums& out) {
   }
 }
 
-/// What a row of table `sums` says beside its blobs, and the second of these.
+/// Columns of a row of table `sums` that SumDecoder checks and decodes.
 struct SumRow {
   std::int64_t rank = 0, sequence = 0, begin_ns = 0, end_ns = 0, parts = 0;
   std::vector<std::byte> rare;
 };
 
-/// Decodes sums while the other tables are read: of weeks of a thousand ranks there are tens of thousands.
+/// Decodes sums on several threads while the other tables are read. A run of a thousand ranks has tens of
+/// thousands of sums.
 class SumDecoder {
  public:
   SumDecoder(const std::vector<SumRow>& rows, std::vector<StoredSum>& sums, SumPart part)
@@ -140,7 +141,7 @@ class SumDecoder {
     const std::size_t threads = std::min({cores, kMostThreads, ranks_.size()});
     try {
       while (helpers_.size() + 1 < threads) helpers_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // no more threads are allowed: finish() does without
+    } catch (const std::system_error&) {  // no more threads can be started: finish() decodes the rest
     }
   }
   ~SumDecoder() {
@@ -150,7 +151,7 @@ class SumDecoder {
   SumDecoder(const SumDecoder&) = delete;
   SumDecoder& operator=(const SumDecoder&) = delete;
 
-  /// Helps until all are decoded. Throws what is wrong with the first one that is damaged.
+  /// Decodes on the calling thread too, until all sums are done. Rethrows the error of the first damaged sum.
   void finish() {
     work();
     for (std::thread& helper : helpers_) helper.join();
@@ -175,7 +176,7 @@ class SumDecoder {
     }
   }
 
-  /// Nothing of the rank lies between.
+  /// Whether `next` directly follows `row` in their rank.
   static bool follows(const SumRow& row, const SumRow& next) {
     return next.sequence - row.sequence == row.parts;
   }
@@ -191,7 +192,7 @@ class SumDecoder {
       sum.block = std::make_unique<Block>(decode_block(sum.bytes.data(), sum.bytes.size()));
       begin_sum(*sum.block);
       look(*sum.block);
-      rare = true;  // who verifies everything reads what is empty as well
+      rare = true;  // verification also decodes empty lists
     } else {
       BlockHead head = decode_head(sum.bytes.data(), sum.bytes.size());
       begin_sum(head);
@@ -220,13 +221,13 @@ class SumDecoder {
   const std::vector<SumRow>& rows_;
   std::vector<StoredSum>& sums_;
   SumPart part_;
-  std::vector<std::vector<std::size_t>> ranks_;  ///< places of the sums of one rank, in order
-  std::atomic<std::size_t> next_ = 0;            ///< of ranks_
+  std::vector<std::vector<std::size_t>> ranks_;  ///< by rank: indices of its sums, in order
+  std::atomic<std::size_t> next_ = 0;            ///< next index in ranks_
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::size_t first_damaged_ = 0;
   std::exception_ptr damaged_;
-  std::vector<std::thread> helpers_;  ///< last: they use the others
+  std::vector<std::thread> helpers_;  ///< declared last: the threads use the other members
 };
 
 std::vector<SumRow> read_sum_rows(Database& database, StoredSums& out) {
@@ -263,7 +264,7 @@ StoredSums read_sums(Database& database, SumPart part) {
       static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'max_bytes'"));
   const std::vector<SumRow> rows = read_sum_rows(database, out);
   SumDecoder decoder(rows, out.sums, part);
-  // Without a sum no event was deleted, whatever a damaged file says.
+  // Without a sum no event was deleted, so the value is ignored: the file may be damaged.
   if (!out.sums.empty() &&
       database.integer("SELECT count(*) FROM meta WHERE key = 'sum_steps_through'") != 0) {
     out.through = static_cast<std::uint32_t>(

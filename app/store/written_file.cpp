@@ -13,10 +13,11 @@ namespace shardscope::store {
 void make_recording_file(const std::string& path, const std::string& before,
                          const std::function<void(Database&)>& fill) {
   Database db(path, Database::Access::create);
-  // Until its first events a file holds nothing that a machine's failure could lose, and the programs that
-  // are recorded start only when it is there: each wait for the disk would delay them.
+  // Before the first events there is nothing to lose if the machine fails. The recorded programs start only
+  // when the file exists, so waiting for the disk would delay them. make_next_part(), whose file holds
+  // chunks, waits itself.
   db.execute("PRAGMA synchronous = OFF");
-  // Every block leaves half a page empty on average in each of three tables.
+  // Small pages: each block leaves half a page empty on average in each of three tables.
   db.execute("PRAGMA page_size = 2048");
   db.execute("PRAGMA auto_vacuum = INCREMENTAL");
   if (!before.empty()) {
@@ -57,8 +58,8 @@ WrittenFile::WrittenFile(const std::string& path)
       database_(std::in_place, path, Database::Access::create) {
   database_->execute("PRAGMA cache_size = -4096");
   lock_.take(path);
-  // From here on a write-ahead log: commits are cheap and readers are left alone. The tables are in the
-  // file itself by now, so that even a copy without the log opens. close() folds the log into the file.
+  // A write-ahead log makes commits cheap and does not block readers. The tables are already in the file
+  // itself, so that a copy without the log can be opened. close() folds the log into the file.
   database_->execute("PRAGMA journal_mode = WAL");
   database_->execute("PRAGMA synchronous = NORMAL");
   database_->leave_log();
@@ -86,7 +87,7 @@ void WrittenFile::check_place() const {
 void WrittenFile::close() {
   statements_.reset();
   checkpointer_.reset();
-  // Pages that joining left free go back to the disk.
+  // Returns pages that are free, mostly from joining chunks, to the file system.
   database_->execute("PRAGMA incremental_vacuum");
   database_->execute_unless_busy("PRAGMA wal_checkpoint(TRUNCATE)");
   database_->execute_unless_busy("PRAGMA journal_mode = DELETE");

@@ -1,5 +1,5 @@
-// The file that a recorder writes: its connection, lock and log, from when its tables are there until it is
-// one file again.
+// The file that a recorder writes, with its connection, lock and write-ahead log: from after the tables are
+// created until the log is folded into the file.
 #pragma once
 
 #include <sys/types.h>
@@ -15,15 +15,15 @@
 
 namespace shardscope::store {
 
-/// Creates a recording without events; `fill` adds to its tables in the same transaction. `before`: a
-/// recording that is attached under this name meanwhile; empty: none. Throws DatabaseError.
+/// Creates a recording without events. `fill` adds to its tables in the same transaction. `before`: path of a
+/// recording that is attached as `before` meanwhile; empty: none. Throws DatabaseError.
 void make_recording_file(const std::string& path, const std::string& before,
                          const std::function<void(Database&)>& fill);
 
 class WrittenFile {
  public:
-  /// Opens what make_recording_file() made, takes its lock and begins its log. Throws DatabaseError, and
-  /// std::runtime_error where another process writes it.
+  /// Opens a file made by make_recording_file(), takes its lock and switches it to a write-ahead log. Throws
+  /// DatabaseError, and std::runtime_error if another recorder writes the file.
   explicit WrittenFile(const std::string& path);
   WrittenFile(const WrittenFile&) = delete;
   WrittenFile& operator=(const WrittenFile&) = delete;
@@ -31,16 +31,16 @@ class WrittenFile {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] Database& database() noexcept { return *database_; }
   void begin_if_needed();
-  /// Ends the open transaction.
+  /// Commits the open transaction.
   void commit() { database_->execute("COMMIT"); }
-  /// After commit(), where more events may come: moves a long log into the file.
+  /// Call after commit() if more events may follow: moves a long log into the file.
   void committed() { checkpointer_->committed(*database_); }
   [[nodiscard]] bool is_in_place() const { return identity_of(place_) == identity_; }
-  /// Throws when the path names another file by now, or none: what is written is in no folder any more.
+  /// Throws std::runtime_error if the path now names another file or none.
   void check_place() const;
-  /// Folds the log into the file and closes it, so that it can be copied and opened anywhere, unless a reader
-  /// has it open at this moment: then the log stays beside it, and the next one to open the file folds it in.
-  /// No statement of the database may be left. Throws DatabaseError.
+  /// Folds the log into the file and closes it, so that it can be copied and opened anywhere. If a reader has
+  /// the file open at this moment, the log stays beside it and is read with it. Statements of the database
+  /// other than statements() must have been destroyed. Throws DatabaseError.
   void close();
 
   struct Statements {
@@ -51,7 +51,7 @@ class WrittenFile {
   [[nodiscard]] Statements& statements() noexcept { return *statements_; }
 
  private:
-  /// Which file a path names; nothing if none.
+  /// Device and inode of the file that a path names; zero if there is none.
   struct Identity {
     dev_t device = 0;
     ino_t inode = 0;
@@ -60,11 +60,11 @@ class WrittenFile {
   static Identity identity_of(const std::string& path);
 
   std::string path_;
-  std::string place_;  ///< the same wherever the program goes
+  std::string place_;  ///< absolute, independent of the working folder
   Identity identity_;
-  RecordingLock lock_;  ///< until `database_` has closed
+  RecordingLock lock_;  ///< released after `database_` has been closed
   std::optional<Database> database_;
-  std::optional<Checkpointer> checkpointer_;  ///< gone before `database_` closes
+  std::optional<Checkpointer> checkpointer_;  ///< destroyed before `database_`
   std::optional<Statements> statements_;
 };
 
