@@ -40,6 +40,12 @@ using collector::kEventsPerStep;
 using collector::Rank;
 using namespace std::chrono_literals;
 
+/// A recording joins chunks, so that it has fewer clock samples than a viewer of a run of more than a second.
+std::string without_drift(analysis::Summary summary) {
+  for (analysis::RankSummary& rank : summary.ranks) rank.clock_drift.reset();
+  return analysis::to_json(summary);
+}
+
 class Copy : public ::testing::Test {
  protected:
   Copy() : folder_(fs::temp_directory_path() / ("shardscope-copy-" + std::to_string(::getpid()))) {
@@ -119,7 +125,7 @@ TEST_F(Copy, BegunInTheMiddleOfARunIsWhole) {
   EXPECT_NE(texts.find("mind the gap"), std::string::npos) << texts;
   EXPECT_NE(texts.find("It ends because the run or its collector ended"), std::string::npos) << texts;
 
-  EXPECT_EQ(analysis::to_json(analysis::summarize(copied)), analysis::to_json(analysis::summarize(seen)));
+  EXPECT_EQ(without_drift(analysis::summarize(copied)), without_drift(analysis::summarize(seen)));
 }
 
 TEST_F(Copy, StoppedIsWholeUpToThereAndStoppingTwiceIsHarmless) {
