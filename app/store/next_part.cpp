@@ -70,8 +70,9 @@ void make_next_part(const std::string& path, const NextPart& next, SumsWriter& s
         "INSERT INTO meta SELECT key, value FROM before.meta WHERE key NOT IN "
         "('complete', 'series', 'part', 'first_part', 'first_chunk', 'followed', 'sum_steps_through')");
     for (const char* table : kRepeated) {
-      const std::string name = table;
-      database.execute("INSERT INTO " + name + " SELECT * FROM before." + name);
+      std::string copy = "INSERT INTO ";
+      copy.append(table).append(" SELECT * FROM before.").append(table);
+      database.execute(copy);
     }
     if (database.integer("SELECT count(*) FROM before.sqlite_schema WHERE name = 'param_groups'") != 0) {
       database.execute(kParamGroupsSchema);

@@ -122,8 +122,8 @@ TEST_P(Linear, GeluWithinProducts) {
       EXPECT_EQ(within.doubles(), dx.doubles()) << s.N << 'x' << s.in << 'x' << s.out;
     }
   }
-  Array full({1}, DType::f32);
-  Array half({1}, DType::bf16);
+  Array full(1, DType::f32);
+  Array half(1, DType::bf16);
   EXPECT_ANY_THROW(linear_gelu_forward(exec, full, half, full, full, {}, 1, 1, 1));
   EXPECT_ANY_THROW(linear_gelu_forward(exec, full, full, full, half, {}, 1, 1, 1));
   EXPECT_ANY_THROW(gelu_backward_kept(exec, half, full, full, 1));
