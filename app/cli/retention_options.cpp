@@ -72,6 +72,12 @@ std::int64_t duration_of(const std::string& text) {
 std::uint64_t size_of(const std::string& text) {
   return static_cast<std::uint64_t>(value_of(text, kSizes, "500MB, 2GB, 24GiB, with the unit (B: bytes)"));
 }
+/// Likewise, of a recording's file. Throws for less than kLeastBytes.
+std::uint64_t file_size_of(const std::string& text) {
+  const std::uint64_t bytes = size_of(text);
+  if (bytes < kLeastBytes) throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
+  return bytes;
+}
 
 CLI::Option* add_size(CLI::App& verb, const char* name, std::int64_t& bytes, const std::string& help) {
   return add_text(verb, name, "SIZE", help,
@@ -143,11 +149,7 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
   CLI::Option* size =
       add_text(verb, "--max-size", "SIZE",
                "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail",
-               [to](const std::string& text) {
-                 to->max_bytes = size_of(text);
-                 if (to->max_bytes < kLeastBytes)
-                   throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
-               });
+               [to](const std::string& text) { to->max_bytes = file_size_of(text); });
   CLI::Option* moments =
       verb.add_option("--moments", to->moments,
                       "Keep what lies around the newest N unusual moments as well; 0: none")
@@ -172,11 +174,7 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
       add_text(verb, "--rotate-size", "SIZE",
                "Go on in a next file when one has 500MB (2GB, 1GiB, ...): FILE is a link to the newest, "
                "NAME.0001.zscope the first; all are opened as one",
-               [rotation](const std::string& text) {
-                 rotation->part_bytes = size_of(text);
-                 if (rotation->part_bytes < kLeastBytes)
-                   throw CLI::ValidationError(fmt::format("{} is less than 8MB", text));
-               });
+               [rotation](const std::string& text) { rotation->part_bytes = file_size_of(text); });
   CLI::Option* rotate_age =
       add_text(verb, "--rotate-age", "DURATION", "Go on in a next file after 1h (90s, 10m, 1d, ...)",
                [rotation](const std::string& text) {

@@ -16,7 +16,7 @@ import time
 
 from command_line import BIN, ENV, ROOT, CommandTest, main, read, said, shardscope
 
-STEPS = 9000  # more than a part of the least size that can be asked for
+STEPS = 9000  # fill more than one part of the smallest --rotate-size
 
 
 def start(*arguments):
@@ -170,7 +170,7 @@ class Recorders(InAFolder):
         self.assertEqual(recorder.wait(60), 0)
         self.assertEqual([file.name for file in parts_of(recording)], ["run.0002.zscope", "run.0003.zscope"])
         info = read("info", recording)
-        self.assertEqual(info["problems"], [], "they were let go by intention")
+        self.assertEqual(info["problems"], [], "--max-files deleted them")
         self.assertEqual(info["kept"]["all_steps"], steps)
         self.assertGreater(info["kept"]["not_kept_events"], 0)
         self.assertEqual([part["here"] for part in info["parts"]], [False, True, True])

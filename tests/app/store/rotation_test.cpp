@@ -210,7 +210,7 @@ TEST_F(PartsOfARun, TheOldestAreDeleted) {
     const Store whole = open("whole.zscope"),
                 parts = open_recording(file("run.zscope"), &info,
                                        verified ? Verify::everything : Verify::as_read);
-    EXPECT_THAT(info.problems, IsEmpty()) << "they were let go by intention";
+    EXPECT_THAT(info.problems, IsEmpty()) << "--max-files deleted them";
     EXPECT_TRUE(info.complete);
     EXPECT_GT(parts.not_kept().events, parts.event_count() / 3);
     EXPECT_EQ(info.events + parts.not_kept().events, parts.event_count());
