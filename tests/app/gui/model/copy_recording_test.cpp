@@ -118,6 +118,10 @@ TEST_F(Copy, BegunInTheMiddleOfARunIsWhole) {
     EXPECT_TRUE(copied.ranks()[rank].finished);
     EXPECT_EQ(copied.ranks()[rank].host, seen.ranks()[rank].host);
     EXPECT_EQ(copied.ranks()[rank].events, seen.ranks()[rank].events);
+    const auto &drift = copied.ranks()[rank].clock_drift, &of_more_samples = seen.ranks()[rank].clock_drift;
+    if (!drift) continue;
+    ASSERT_TRUE(of_more_samples);
+    EXPECT_GE(drift->bound_ppb, of_more_samples->bound_ppb);
   }
   EXPECT_EQ(copied.tables().model, "tiny");
   EXPECT_FALSE(store::unix_offset_ns(file("copy.zscope"))) << "the collector may be on another machine";
