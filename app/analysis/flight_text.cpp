@@ -183,8 +183,8 @@ class Words {
         out +=
             "has nothing of this group in its dump: it issued none, or the dump leaves out what ended. It ";
     }
-    if (state->open != nullptr) return out + "stands in " + open_of(*state) + ".";
-    out += "stands in no operation that was recorded";
+    if (state->open != nullptr) return out + "is in " + open_of(*state) + ".";
+    out += "is in no recorded operation";
     // Already named if the last one in the group is the last of all.
     const bool named = state->last == nullptr || out.find(whole(*state->last)) != std::string::npos;
     return out + (named ? "." : "; its last of all is " + whole(*state->last) + ".");

@@ -276,7 +276,7 @@ std::string text_of(const std::vector<RasRank>& ranks, std::size_t count) {
 }
 
 /// Whether the later answer has the same counts: nothing was launched in between.
-std::optional<bool> stands(const RasUneven& one, const std::optional<RasAnswer>& later) {
+std::optional<bool> unchanged(const RasUneven& one, const std::optional<RasAnswer>& later) {
   if (!later) return std::nullopt;
   return std::ranges::any_of(later->uneven, [&](const RasUneven& other) {
     return other.communicator == one.communicator && other.operation == one.operation &&
@@ -315,7 +315,7 @@ RasAnswer parse_ras(const std::string& text) {
 std::vector<std::string> ras_lines(const RasAnswer& answer, const std::optional<RasAnswer>& later) {
   std::vector<std::string> out;
   for (const RasUneven& one : answer.uneven) {
-    if (one.sets.size() > 1) out.push_back(text_of(one, stands(one, later)));
+    if (one.sets.size() > 1) out.push_back(text_of(one, unchanged(one, later)));
   }
   for (const RasMissing& one : answer.missing) {
     const bool dead = std::ranges::any_of(one.ranks, &RasRank::dead);
@@ -347,11 +347,11 @@ std::string ras_json(const RasAnswer& answer, const std::optional<RasAnswer>& la
     nlohmann::json sets = nlohmann::json::array();
     for (const RasSet& set : one.sets)
       sets.push_back({{"launched", set.launched}, {"count", set.count}, {"ranks", ranks(set.ranks)}});
-    const auto still = stands(one, later);
+    const auto same = unchanged(one, later);
     out["uneven"].push_back({{"communicator", one.communicator},
                              {"operation", one.operation},
                              {"sets", std::move(sets)},
-                             {"stands", still ? nlohmann::json(*still) : nlohmann::json(nullptr)}});
+                             {"unchanged", same ? nlohmann::json(*same) : nlohmann::json(nullptr)}});
   }
   out["missing"] = nlohmann::json::array();
   for (const RasMissing& one : answer.missing)

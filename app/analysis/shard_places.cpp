@@ -12,7 +12,7 @@
 
 namespace shardscope::analysis {
 
-std::vector<ShardPlace> shard_rests(const instrumentation::RunTables& tables) {
+std::vector<ShardPlace> shard_locations(const instrumentation::RunTables& tables) {
   if (tables.stage != 3 || !names_zero_settings(tables.config_json)) return {};
   const plan::ZeroConfig zero = zero_of(tables);
   std::vector<std::int64_t> elems;
@@ -45,8 +45,8 @@ std::vector<ShardPlace> shard_rests(const instrumentation::RunTables& tables) {
   }
 }
 
-std::optional<ShardPlace> shard_rest(const instrumentation::RunTables& tables, std::uint32_t param) {
-  const std::vector<ShardPlace> rests = shard_rests(tables);
+std::optional<ShardPlace> shard_location(const instrumentation::RunTables& tables, std::uint32_t param) {
+  const std::vector<ShardPlace> rests = shard_locations(tables);
   return param < rests.size() ? std::optional(rests[param]) : std::nullopt;
 }
 

@@ -20,9 +20,9 @@ struct ShardPlace {
 
 /// The place of each parameter's shards, from the run's settings and the engine's own placement decisions.
 /// Empty below stage 3, and if the settings or sizes are not valid for the engine.
-[[nodiscard]] std::vector<ShardPlace> shard_rests(const instrumentation::RunTables& tables);
+[[nodiscard]] std::vector<ShardPlace> shard_locations(const instrumentation::RunTables& tables);
 /// The place of one parameter's shards; nullopt if unknown.
-[[nodiscard]] std::optional<ShardPlace> shard_rest(const instrumentation::RunTables& tables,
-                                                   std::uint32_t param);
+[[nodiscard]] std::optional<ShardPlace> shard_location(const instrumentation::RunTables& tables,
+                                                       std::uint32_t param);
 
 }  // namespace shardscope::analysis

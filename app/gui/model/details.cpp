@@ -107,7 +107,8 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   if (tables.stage == 3) {
     add(out, "shard per rank", grouped(info.shard_elems));
     if (info.padding_elems > 0) add(out, "padding", grouped(info.padding_elems));
-    if (const auto rest = analysis::shard_rest(tables, param)) add(out, "shard rests", text_of(*rest));
+    if (const auto place = analysis::shard_location(tables, param))
+      add(out, "shard location", text_of(*place));
   }
   const store::ParamState state = data.param_state(rank, param, at_ns);
   const bool known = data.is_known(rank, at_ns);

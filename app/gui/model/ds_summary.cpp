@@ -92,9 +92,9 @@ std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, st
   if (divided) add("ds_tensor.shape", "[" + std::to_string(info.shard_elems) + "]");
   // ds_param_type REMOTE (held by one rank for the others) does not occur, in DeepSpeed either.
   add("ds_param_type", divided ? "PARTITIONED" : "NORMAL");
-  if (const auto rest = analysis::shard_rest(tables, param)) {
-    add("final_location", rest->place == plan::ShardPlace::nvme ? "nvme" : "None");
-    add("shard rests", text_of(*rest));
+  if (const auto place = analysis::shard_location(tables, param)) {
+    add("final_location", place->place == plan::ShardPlace::nvme ? "nvme" : "None");
+    add("shard location", text_of(*place));
   }
   return out;
 }

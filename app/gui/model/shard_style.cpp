@@ -17,7 +17,7 @@ void ShardPlaces::update(std::uint64_t run, const store::Store& store) {
   if (key_ == key) return;
   *this = {};
   key_ = key;
-  if (store.has_tables()) rests_ = analysis::shard_rests(store.tables());
+  if (store.has_tables()) rests_ = analysis::shard_locations(store.tables());
 }
 
 }  // namespace shardscope::gui

@@ -63,10 +63,10 @@ void BreakpointPane::row(AppState& app, std::size_t which, float width,
     state = "stops there";
     tip = "Every rank stops by itself at this place.";
   } else if (app.run->live() && enabled) {
-    state = "holds after it";
+    state = "stops after it";
     tip = place ? "The run stops by itself at one place: the first in the list that is switched on. This one "
-                  "is looked for in the events as they come; the run then holds at its next gate."
-                : "Looked for in the events as they come; the run then holds at its next gate.";
+                  "is looked for in the events as they come; the run then stops at its next gate."
+                : "Looked for in the events as they come; the run then stops at its next gate.";
   }
   if (!state.empty()) {
     ImGui::SameLine();

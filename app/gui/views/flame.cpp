@@ -215,7 +215,7 @@ void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
 void FlameView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (app.store().ranks().empty()) {
-    ctx.empty(room, "Nothing to add up yet", "Where the time goes stands here when a rank has sent spans.");
+    ctx.empty(room, "Nothing to add up yet", "Shown as soon as a rank has sent spans.");
     return;
   }
   if (!flame_.has_gpu()) of_ = FlameOf::compute;  // another run was opened

@@ -124,9 +124,9 @@ void StepperView::positions(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const auto ranks = app.store().ranks();
-  ctx.section(room, "Where each rank stands");
+  ctx.section(room, "Where each rank is");
   Table table;
-  table.columns = {{"rank", 0.25F, true}, {"stands", 1.6F}, {"gate", 0.3F, true}};
+  table.columns = {{"rank", 0.25F, true}, {"position", 1.6F}, {"gate", 0.3F, true}};
   std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].rank == app.stepper_rank) chosen = i;

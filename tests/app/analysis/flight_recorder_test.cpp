@@ -157,7 +157,7 @@ TEST(FlightRecorder, ARankThatNeverCameIsNamedWithItsLastLine) {
         answer.lines.front(),
         "Ranks 0, 2 wait for rank 1 in all_gather #2 of group 0 (default_pg), [4] Float, started, at "
         "train.py:20 in step. Rank 1 never issued it: its last there is all_reduce #1, [4] Float, completed, "
-        "at train.py:10 in step. It stands in no operation that was recorded. Nothing has timed out: an "
+        "at train.py:10 in step. It is in no recorded operation. Nothing has timed out: an "
         "instant of a run that goes on looks so too.");
   }
 }

@@ -149,7 +149,7 @@ TEST(NcclRas, JsonHasEveryCount) {
             "communicator ae94423cfbb2ef4a: no answer of rank 3 (process 103 on node2), given up as dead");
   const auto json = nlohmann::json::parse(ras_json(answer));
   EXPECT_EQ(json["uneven"][0]["sets"][0]["ranks"][0]["pid"], 101);
-  EXPECT_TRUE(json["uneven"][0]["stands"].is_null());
+  EXPECT_TRUE(json["uneven"][0]["unchanged"].is_null());
 }
 
 TEST(NcclRas, ALaterAnswerTellsWhetherItStands) {

@@ -155,7 +155,7 @@ class Why(command_line.CommandTest):
         self.assertIn("rank 1 (process 101 on node1, GPU 1) has launched AllGather up to number 41, 2 ranks up to number 42", text)
         self.assertIn("ask again", text)
         self.assertIn("nothing was launched between the two", command_line.said("why", "--ras", answer, later))
-        self.assertIs(command_line.read("why", "--ras", answer, later)["uneven"][0]["stands"], True)
+        self.assertIs(command_line.read("why", "--ras", answer, later)["uneven"][0]["unchanged"], True)
         later.write_text("hello")
         self.refused(("why", "--ras", later), "later.json", "not an answer of NCCL's RAS", "ncclras")
         self.refused(("why", "--ras", self.folder), "cannot be read")

@@ -163,7 +163,7 @@ TEST(ShardPlace, IsSaidOfEveryParameter) {
   app.run->settle();
   const auto rests = [&](std::uint32_t param, const std::vector<Field>& fields) {
     for (const Field& field : fields) {
-      if (field.label == "shard rests") return field.value;
+      if (field.label == "shard location") return field.value;
     }
     return "nothing of parameter " + std::to_string(param);
   };
