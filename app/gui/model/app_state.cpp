@@ -233,7 +233,7 @@ bool AppState::go_to_step(std::uint32_t wanted) {
     if (row.step != wanted) continue;
     const std::int64_t end = row.end_ns == store::kOpen ? store().end_ns() : row.end_ns;
     const std::int64_t margin = std::max<std::int64_t>((end - row.begin_ns) / 40, 1);
-    time.set({row.begin_ns - margin, end + margin}, store().end_ns());
+    time.go({row.begin_ns - margin, end + margin}, store().end_ns());
     time_placed = true;
     follow = false;
     cursor_ns = row.begin_ns + (end - row.begin_ns) * 2 / 5;

@@ -16,8 +16,6 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kTouching = 10;  ///< flags closer than this are merged
-
 std::string new_id() {
   std::random_device random;
   char text[17];
@@ -181,7 +179,7 @@ void go_to_note(AppState& app, const Note& note) {
     constexpr std::int64_t kSeen = 100;  // of the visible range: a shorter note is zoomed to
     const std::int64_t margin = (note.end_ns - note.begin_ns) / 2 + 1;
     if (app.time.range().length() / kSeen > note.end_ns - note.begin_ns)
-      app.time.set({note.begin_ns - margin, note.end_ns + margin}, app.store().end_ns());
+      app.time.go({note.begin_ns - margin, note.end_ns + margin}, app.store().end_ns());
     else
       app.time.reveal({note.begin_ns, note.end_ns}, app.store().end_ns());
   } else {

@@ -7,6 +7,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/match.h"
 #include "app/gui/model/names.h"
 
 namespace shardscope::gui {
@@ -17,13 +18,6 @@ bool same(const Selection& a, const Selection& b) noexcept {
   return a.kind == b.kind && a.rank == b.rank && a.param == b.param && a.module == b.module &&
          a.collective == b.collective && a.gather == b.gather && a.step == b.step && a.lane == b.lane &&
          begin(a) == begin(b);
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\n'))
-    text.remove_suffix(1);
-  return text;
 }
 
 std::optional<std::uint32_t> number_from(std::string_view text) {
@@ -159,7 +153,7 @@ void arrange(TimelineOptions& options, const RankArrangement& ranks) {
 }
 
 Place place_of(const AppState& app) {
-  return {app.time.range(), app.cursor_ns, app.selection, app.follow, arrangement_of(app.timeline)};
+  return {app.time.goal(), app.cursor_ns, app.selection, app.follow, arrangement_of(app.timeline)};
 }
 
 void go_to_place(AppState& app, const Place& place) {
@@ -167,7 +161,7 @@ void go_to_place(AppState& app, const Place& place) {
   app.cursor_ns = place.cursor_ns;
   app.selection = place.selection;
   arrange(app.timeline, place.ranks);
-  if (!app.follow) app.time.set(place.range, app.store().end_ns());
+  if (!app.follow) app.time.go(place.range, app.store().end_ns());
   app.time_placed = true;
 }
 
@@ -212,7 +206,7 @@ std::string link_of(const AppState& app) {
   std::string out = app.run->source();
   if (const std::size_t slash = out.rfind('/'); app.run->recorded() && slash != std::string::npos)
     out = out.substr(slash + 1);
-  const TimeRange range = app.time.range();
+  const TimeRange range = app.time.goal();
   out = escaped(out) + "#at=" + ns_text(app.now_ns()) + "&range=" + ns_text(range.begin_ns) + "-" +
         ns_text(range.end_ns);
   const Selection& s = app.selection;

@@ -5,15 +5,10 @@
 #include <optional>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/match.h"
 
 namespace shardscope::gui {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
 
 std::optional<std::uint32_t> rank_number(std::string_view text) {
   text = trimmed(text);

@@ -222,6 +222,13 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
     case ev::EventKind::gpu_begin:
       describe_gpu_work(app, lane, span, out);
       break;
+    case ev::EventKind::span_begin: {
+      const auto fields = ev::as<ev::EventKind::span_begin>(span);
+      if (fields.id != 0 && fields.id != ev::kNoId)
+        add(out, "id", std::to_string(fields.id), "given by the program");
+      if (fields.value != 0) add(out, "value", grouped(fields.value), "given by the program");
+      break;
+    }
     case ev::EventKind::gpu_sync_begin:
       out.reason = std::string("The host waited until ") +
                    word(ev::as<ev::EventKind::gpu_sync_begin>(span).sync) + " was done";

@@ -105,7 +105,7 @@ void BreakpointPane::draw(Context& ctx, Rect& room, float share) {
 void BreakpointPane::add_line(AppState& app) {
   const store::Vocabulary& words = words_of(app.store());
   ImGui::SetNextItemWidth(150);
-  if (ImGui::BeginCombo("##kind", word(next_.kind, words))) {
+  if (ImGui::BeginCombo("##kind", word(next_.kind, words), ImGuiComboFlags_HeightLarge)) {
     for (int i = 0; i < kBreakKinds; ++i) {
       const auto kind = static_cast<BreakKind>(i);
       if (ImGui::Selectable(word(kind, words), kind == next_.kind)) {
@@ -147,8 +147,9 @@ bool BreakpointPane::choose(const store::Store& store) {
     if (ImGui::InputInt("##step", &step)) next_.id = static_cast<std::uint32_t>(std::max(0, step));
     ImGui::SameLine();
   } else if (*threshold_unit(next_.kind) != 0) {
-    ImGui::SetNextItemWidth(90);
-    ImGui::InputDouble("##threshold", &next_.threshold, 0, 0, "%.6g");
+    ImGui::SetNextItemWidth(110);
+    ImGui::InputDouble("##threshold", &next_.threshold, 0, 0,
+                       next_.kind == BreakKind::live_elements ? "%.0f" : "%.6g");
     ImGui::SameLine();
     ImGui::TextDisabled("%s", threshold_unit(next_.kind));
     ImGui::SameLine();

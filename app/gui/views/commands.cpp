@@ -323,7 +323,11 @@ const Command kCommands[] = {
     {Menu::run, "Next event, by letter", "E", 'E', kNone, step<StepUnit::event, Direction::forward>,
      has_gates},
     {Menu::run, "Next module", "M", 'M', kNone, step<StepUnit::module, Direction::forward>, has_gates},
-    {Menu::run, "Next micro-step", "", 0, kNone, step<StepUnit::micro_step, Direction::forward>, has_gates},
+    {Menu::run, "Previous module", "", 0, kNone, step<StepUnit::module, Direction::backward>, has_gates},
+    {Menu::run, "Next micro-step", "U", 'U', kNone, step<StepUnit::micro_step, Direction::forward>,
+     has_gates},
+    {Menu::run, "Previous micro-step", "", 0, kNone, step<StepUnit::micro_step, Direction::backward>,
+     has_gates},
     {Menu::run, "Next step's gate", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},
 
     {Menu::help, "Keys and colours", "F1 or ?", key::kF1, kNone, [](C& ctx) { ctx.ui.help = !ctx.ui.help; }},

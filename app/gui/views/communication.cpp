@@ -218,7 +218,7 @@ void CommunicationView::show(AppState& app, const SpanTable::Place& place, Selec
   app.select_span(place.lane, place.span);
   if (kind == SelectionKind::collective) app.selection.rank = place.lane.rank;
   const std::int64_t margin = (place.span.end_ns - place.span.begin_ns) * 3;
-  app.time.set({place.span.begin_ns - margin, place.span.end_ns + margin}, app.store().end_ns());
+  app.time.go({place.span.begin_ns - margin, place.span.end_ns + margin}, app.store().end_ns());
   app.follow = false;
 }
 

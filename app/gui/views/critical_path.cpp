@@ -115,7 +115,7 @@ void CriticalPathView::pieces(Context& ctx, Rect room) {
   app.timeline.expanded.insert(place.rank);
   app.select_rank(place.rank);
   const std::int64_t margin = (place.end_ns - place.begin_ns) * 3;
-  app.time.set({place.begin_ns - margin, place.end_ns + margin}, app.store().end_ns());
+  app.time.go({place.begin_ns - margin, place.end_ns + margin}, app.store().end_ns());
   app.follow = false;
 }
 

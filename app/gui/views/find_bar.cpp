@@ -93,7 +93,7 @@ bool find_line(Context& ctx, Rect& room, int& moved) {
   ImGui::SetNextItemWidth(field.w);
   if (std::exchange(find.focus, false)) ImGui::SetKeyboardFocusHere();
   // With a history callback the field receives the up and down arrows.
-  const bool entered = text_field("##words", "attn forward, all-gather, step 7, \"whole name\"", find.words,
+  const bool entered = text_field("##words", "attn forward, gather h.3, step 7, \"whole name\"", find.words,
                                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackHistory |
                                       ImGuiInputTextFlags_AutoSelectAll);
   if (ImGui::IsItemActive())

@@ -13,7 +13,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kColumn = 720;
+constexpr float kPageWidth = 720;
 
 void ways_to_open(Context& ctx) {
   const auto way = [&](const char* label, const char* tip, Dialog dialog) {
@@ -78,7 +78,7 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
   Rect page = room;
   status_line(ctx, page.take_bottom(24));
-  const float width = std::min(kColumn, page.w - 48);
+  const float width = std::min(kPageWidth, page.w - 48);
   const Rect column{page.x + (page.w - width) / 2, page.y + std::max(16.0F, page.h * 0.12F), width,
                     page.h - std::max(16.0F, page.h * 0.12F) - 8};
   placed_.push_back({"start_page", column});

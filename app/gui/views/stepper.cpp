@@ -33,7 +33,6 @@ class StepperView final : public View {
   BreakpointPane breakpoints_;
   bool breakpoints_first_ = false;  ///< in a low panel: breakpoints instead of the lists
   bool low_ = false;                ///< not enough height for both
-  ParamLists params_;
   SchedulerPane scheduler_;
 };
 
@@ -181,7 +180,7 @@ void StepperView::draw(Context& ctx, Rect room) {
   const bool beside = room.w > 900;
   const Rect text = beside ? room.take_right(room.w * 0.48F) : Rect{};
   if (beside) room.take_right(24);
-  params_.draw(ctx, room, beside ? ParamLists::Room::all : ParamLists::Room::share);
+  draw_param_lists(ctx, room, beside ? ParamRoom::all : ParamRoom::share);
   scheduler_.draw(ctx, beside ? text : room);
 }
 

@@ -267,7 +267,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& sc
       const std::int64_t to = scale.time_of(ctx.pointer.x);
       if (zoom_from_) {
         const TimeRange over = range_between(*zoom_from_, to);
-        app.time.set(ctx.pointer.ctrl ? zoomed_out(app.time.range(), over) : over, limit);
+        app.time.go(ctx.pointer.ctrl ? zoomed_out(app.time.range(), over) : over, limit);
       }
       app.follow = false;
       zoom_from_.reset();

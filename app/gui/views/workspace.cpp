@@ -28,6 +28,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ui_.toolbar.clear();
   app.place_once();
   app.advance();
+  app.time.glides = app.run->in_window();  // a picture is of where a glide ends
+  if (app.time.advance(ctx.seconds)) ctx.moving = true;
   app.hover_ns = std::exchange(app.hover_next_ns, std::nullopt);
   app.own_layouts = docks_.own_names();
   app.notes.show(*app.run);

@@ -80,7 +80,12 @@ TEST_F(Inspector, SpeaksOfTheTimeThatIsLookedAt) {
   app_.select_param(0, 1);
   const Details details = describe_selection(app_);
   EXPECT_EQ(rows(details)[3].second, "in flight");
-  EXPECT_EQ(history(details), std::vector<std::string>{"2000 in flight, fetched"});
+  // What comes later in the step is listed too, and marked.
+  ASSERT_EQ(details.history.size(), 3U);
+  EXPECT_EQ(history(details).back(), "2000 in flight, fetched");
+  EXPECT_FALSE(details.history[2].later);
+  EXPECT_TRUE(details.history[1].later);
+  EXPECT_TRUE(details.history[0].later);
 }
 
 TEST_F(Inspector, AModuleThatWasChosenByItsName) {
