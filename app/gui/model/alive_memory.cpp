@@ -25,7 +25,7 @@ std::size_t place_of(C category) {
 }
 
 std::string owner_name(const store::Store& store, const AliveBytes& part) {
-  if (part.owner == ev::kNoId) return "of no one owner";
+  if (part.owner == ev::kNoId) return "no single owner";
   return owner_kind(part.category) == OwnerKind::module ? module_name(store, part.owner)
                                                         : param_name(store, part.owner);
 }

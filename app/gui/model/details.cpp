@@ -23,7 +23,7 @@ void add_family(const AppState& app, store::LaneId lane, const store::Span& span
   const SpanFamily& family = app.family.of(app.store(), lane, span);
   if (family.children > 0 && family.self_ns)
     add(out, "self time", duration(*family.self_ns),
-        "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");
+        "duration - " + std::to_string(family.children) + " child spans on the same lane");
   std::string parents;
   for (const store::Span& parent : family.parents) {
     parents += (parents.empty() ? "" : ", ") + short_label(app.store(), lane.rank, parent);

@@ -109,7 +109,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       place.selection.kind = SelectionKind::step;
       place.selection.step = *number;
     } else if (key == "module" || key == "param") {
-      if (!app.store().has_tables()) return "the run has not said yet which modules it has";
+      if (!app.store().has_tables()) return "the run has sent no list of modules yet";
       const ev::RunTables& tables = app.store().tables();
       bool found = false;
       if (key == "param") {

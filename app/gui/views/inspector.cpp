@@ -182,8 +182,9 @@ void InspectorView::related(Context& ctx, Rect& room, const Details& details) {
         draw_value(ctx, row, item.value, 0.4F, c.muted);
         ctx.canvas.text_in(row, item.text, c.text, Font::small);
         if (!over) return true;
-        ctx.tip(item.text +
-                "\nClick: go there. The time is from the end of the one to where the other goes on.");
+        ctx.tip(
+            item.text +
+            "\nClick: go there. The time is from the end of the first to the start of the dependent one.");
         if (!ctx.pointer.pressed[0]) return true;
         ctx.app.select_span(item.lane, item.span);
         ctx.app.show_rank(item.lane.rank);
