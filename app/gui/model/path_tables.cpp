@@ -69,7 +69,7 @@ Table path_table(std::span<const LabelledRun> runs) {
   Table table;
   table.columns = {{"part", 1.4F, false,
                     "What the step waits for in this part: nothing on the path could have started earlier"},
-                   {"a step", 0.8F, true,
+                   {"per step", 0.8F, true,
                     "Mean over the measured steps whose path is known and that could be replayed; if none "
                     "could be replayed, over those whose path is known. The parts sum to the step"},
                    {"share", 0.6F, true, "Of the step"},

@@ -51,7 +51,7 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   if (!first) return;
   const analysis::TraceInvalidation why = analysis::read_invalidation(rank, *first);
   add(out, "trace invalidated", times == 1 ? "once" : std::to_string(times) + " times");
-  add(out, "at first", timestamp(why.at_ns, 1000));
+  add(out, "first at", timestamp(why.at_ns, 1000));
   add(out, "cause", analysis::explain(data, why));
 }
 

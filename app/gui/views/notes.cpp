@@ -75,7 +75,7 @@ void NotesView::draw(Context& ctx, Rect room) {
   if (notes.empty()) {
     ctx.empty(
         room, "No notes yet",
-        "B notes the time that is looked at, or the measured range. Notes are kept beside the recording "
+        "B adds a note at the current time or on the measured range. Notes are kept beside the recording "
         "and are included in its report.");
     return;
   }

@@ -308,7 +308,7 @@ void WhatIfView::searched(Context& ctx, Rect room) {
   const SearchOutcome& outcome = *found_->outcome;
   ctx.section(room, "Fastest settings of " + std::to_string(outcome.played) + " simulated");
   paragraph(outcome.verdict, c.text);
-  paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " a step, peak " +
+  paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " per step, peak " +
                 bytes(outcome.recorded_peak_bytes).text() + ". Predictions are off by up to " +
                 decimal(outcome.error_pct, 1) +
                 " %. Click a row to choose its settings; Simulate compares them.",
