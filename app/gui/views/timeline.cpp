@@ -398,9 +398,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
   } else if (const auto step = paces.step()) {
     // Heads the times beside the ranks.
     const Rect place = corner.inset(8, 0);
-    std::string head = "compute time, step " + std::to_string(*step);
-    if (ctx.canvas.width(head, Font::small) > place.w) head = "compute, step " + std::to_string(*step);
-    ctx.canvas.text_in(place, head, c.muted, Font::small, Align::right);
+    std::string heading = "compute time, step " + std::to_string(*step);
+    if (ctx.canvas.width(heading, Font::small) > place.w) heading = "compute, step " + std::to_string(*step);
+    ctx.canvas.text_in(place, heading, c.muted, Font::small, Align::right);
   }
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
   if (marked) draw_arrivals(ctx, rows, lanes, scale);
