@@ -24,7 +24,7 @@ void add_family(const AppState& app, store::LaneId lane, const store::Span& span
   const SpanFamily& family = app.family.of(app.store(), lane, span);
   if (family.children > 0 && family.self_ns)
     add(out, "self time", duration(*family.self_ns),
-        "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");
+        "duration - " + std::to_string(family.children) + " child spans on the same lane");
   for (const store::Span& parent : family.parents) {
     out.parents.push_back({label_of(app.store(), lane.rank, parent),
                            duration(store::time_of(app.store(), lane.rank, parent).running_ns).text(), lane,

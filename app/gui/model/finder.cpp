@@ -193,7 +193,7 @@ Table hit_table(const AppState& app, const std::vector<HitRef>& rows) {
                    {"rank", 0.4F, true},
                    {"begin", 0.8F, true, "Since the run's first event"},
                    {"time", 0.7F, true, "Pauses cut out"},
-                   {"self", 0.7F, true, "Without what lies directly inside, on the same lane"},
+                   {"self", 0.7F, true, "Without child spans on the same lane"},
                    {"step", 0.4F, true}};
   const SpanSearch& search = app.find.search;
   const NameCells& names = app.name_cells();

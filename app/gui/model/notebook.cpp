@@ -130,7 +130,7 @@ std::string Notebook::save() {
       unsaved_.clear();
       notes_ = std::move(notes);
     } catch (const std::exception& failed) {
-      said = std::string("Not saved, and gone with this window: ") + failed.what();
+      said = std::string("Not saved, and lost when this window closes: ") + failed.what();
     }
   }
   if (!unsaved_.empty()) {  // still shown, but lost when the window closes

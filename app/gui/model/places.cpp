@@ -74,13 +74,13 @@ std::string follow_link(AppState& app, std::string_view link) {
     link.remove_prefix(std::min(end + 1, link.size()));
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos)
-      return "'" + std::string(part) + "' is no part of a link; write NAME=VALUE";
+      return "'" + std::string(part) + "' is not part of a link; write NAME=VALUE";
     const std::string_view key = part.substr(0, equals);
     const std::string value = unescaped(part.substr(equals + 1));
-    const std::string wrong = "'" + value + "' is no " + std::string(key) + " of this run";
+    const std::string wrong = "'" + value + "' is not a " + std::string(key) + " of this run";
     if (key == "at") {
       const auto at = time_from_text(value);
-      if (!at) return "at='" + value + "' is no time; write for example at=1.25s";
+      if (!at) return "at='" + value + "' is not a time; write for example at=1.25s";
       place.cursor_ns = *at;
     } else if (key == "range") {
       // The range may begin below 0: skip a leading '-'.
@@ -88,7 +88,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       const auto from = time_from_text(value.substr(0, dash));
       const auto to = dash == std::string::npos ? std::nullopt : time_from_text(value.substr(dash + 1));
       if (!from || !to || *to <= *from)
-        return "range='" + value + "' is no range of time; write for example range=1.2s-1.5s";
+        return "range='" + value + "' is not a time range; write for example range=1.2s-1.5s";
       place.range = {*from, *to};
       ranged = true;
     } else if (key == "rank") {
@@ -103,7 +103,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       place.selection.kind = SelectionKind::step;
       place.selection.step = *number;
     } else if (key == "module" || key == "param") {
-      if (!app.store().has_tables()) return "the run has not said yet which modules it has";
+      if (!app.store().has_tables()) return "the run has sent no list of modules yet";
       const ev::RunTables& tables = app.store().tables();
       bool found = false;
       if (key == "param") {
@@ -266,7 +266,7 @@ std::string go_to_text(AppState& app, std::string_view text) {
   const auto step = number_from(trimmed(text.starts_with("step") ? text.substr(4) : text));
   if (!step)
     return "'" + std::string(text) +
-           "' is no place; write a step (12), a time (1.25s, 830ms), a rank (rank 3) or a copied link";
+           "' is not a place; write a step (12), a time (1.25s, 830ms), a rank (rank 3) or a copied link";
   if (!app.go_to_step(*step))
     return "the run has no step " + std::to_string(*step) + "; it has " +
            std::to_string(app.store().steps().size()) + " steps";

@@ -68,7 +68,7 @@ RankFilter parse_rank_filter(std::string_view text) {
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
     if (!term.empty() && !take_term(term, out) && out.problem.empty())
       out.problem =
-          "'" + std::string(term) + "' is no rank: write for example 0-7,17, node 2, group 1 or slow";
+          "'" + std::string(term) + "' is not a rank: write for example 0-7,17, node 2, group 1 or slow";
   }
   return out;
 }

@@ -141,7 +141,7 @@ void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run)
                         s.unexplained_elements_per_step ? count(*s.unexplained_elements_per_step).text()
                                                         : std::string("not known at this detail"),
                         "", ""});
-  tip.reason = "Elements of the whole; an all-reduce counts twice.";
+  tip.reason = "Elements of full tensors; an all-reduce counts twice.";
   ctx.tip(tip);
 }
 

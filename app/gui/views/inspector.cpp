@@ -169,7 +169,7 @@ void InspectorView::draw(Context& ctx, Rect room) {
   fields(ctx, area, details);
   // The first that is pressed replaces the selection, with which these details are outdated.
   if (spans(ctx, area, "Depends on, and what depends on it",
-            "The time is from the end of the earlier to the continuation of the later.", details.related) ||
+            "The time is from the end of the first to the start of the dependent one.", details.related) ||
       spans(ctx, area, "Parents", "The time is its duration, without pauses.", details.parents) ||
       events(ctx, area, details.history_title, details.history))
     return;

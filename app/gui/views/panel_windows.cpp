@@ -166,9 +166,8 @@ void Workspace::partial_mark(Context& ctx, Rect& room) {
   room.take_left(12);
   if (ctx.hovered(place))
     ctx.tip((cut ? mark + ". " : std::string()) +
-            (all_that_is_kept
-                 ? "Figures and findings here are of these steps. " + eviction_text(ctx.app.store())
-                 : "Figures and findings here are of these steps so far; the rest is being analysed"));
+            (all_that_is_kept ? "Figures and findings cover these steps. " + eviction_text(ctx.app.store())
+                              : "Figures and findings cover these steps so far; the rest is being analysed"));
 }
 
 }  // namespace shardscope::gui

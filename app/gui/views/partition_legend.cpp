@@ -176,7 +176,7 @@ void use_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   };
   entry("in use, or no use seen yet", ParamUse::wanted);
   entry("kept for a later use", ParamUse::kept);
-  entry("held for nothing", ParamUse::for_nothing);
+  entry("held without further use", ParamUse::for_nothing);
   entry("persistent", ParamUse::persistent);
   entry(cells.uses().reading() ? "not here, or being read" : "not here", ParamUse::not_here);
 }
@@ -189,8 +189,8 @@ void place_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   for (const analysis::ShardPlace& place : shown)
     row.entry(text_of(place), [&](const Rect& r) { draw_place(ctx, r, place); });
   if (shown.empty())
-    row.outlined(ctx.app.store().tables().stage < 3 ? "shards rest elsewhere only at stage 3"
-                                                    : "where shards rest is not known of this run");
+    row.outlined(ctx.app.store().tables().stage < 3 ? "shards are stored elsewhere only at stage 3"
+                                                    : "where shards are stored is not known for this run");
   else
     row.outlined("another rank's");
 }

@@ -64,11 +64,11 @@ std::string scheduler_difference_line(const analysis::Scheduling& scheduling, st
   const std::string other = scheduling.other == plan::Compat::shardscope ? "our scheduler" : "DeepSpeed";
   const auto next = SchedulingAt::difference_from(scheduling, here);
   if (next && scheduling.gates.at(static_cast<std::size_t>(differences[*next].visit)).number == here) {
-    return "Here " + other + " would decide otherwise";
+    return "Here " + other + " would decide differently";
   }
   const std::string count = std::to_string(differences.size());
   return "At " + count + " of " + std::to_string(scheduling.gates.size()) + " boundaries " + other +
-         " would decide otherwise";
+         " would decide differently";
 }
 
 float draw_scheduler_difference(Context& ctx, Rect room, const analysis::Scheduling& scheduling,

@@ -102,8 +102,8 @@ void SchedulerPane::counters_and_difference(Context& ctx, Rect& text, float top,
   difference_top_ = text.y - top;
   const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
   draw_heading(ctx, text,
-               scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide otherwise"
-                                                            : "Where DeepSpeed would decide otherwise");
+               scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide differently"
+                                                            : "Where DeepSpeed would decide differently");
   text.take_top(draw_scheduler_difference(ctx, text, scheduling, gate) + 10);
 }
 

@@ -127,7 +127,7 @@ void open_rank_menu(Context& ctx, std::uint32_t rank) {
                      ui.show_panel = "memory";
                    },
                    true});
-  items.push_back({"Step along it", "", app.store().has_gates(rank), false, [&app, &ui, rank] {
+  items.push_back({"Use in Stepper", "", app.store().has_gates(rank), false, [&app, &ui, rank] {
                      app.stepper_rank = rank;
                      ui.show_panel = "stepper";
                    }});

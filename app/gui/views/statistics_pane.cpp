@@ -105,10 +105,9 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
   const std::array figures{
       Figure{0, "count", grouped(static_cast<std::int64_t>(all.times.count())), "Spans that were found"},
       Figure{1, "total", time_text(static_cast<double>(all.times.total())),
-             "Sum of their times, pauses cut out; spans inside one another count each"},
+             "Sum of their times, pauses cut out; nested spans each count"},
       Figure{8, "self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
-             "Sum of their times without what lies directly inside, on the same lane; none has anything "
-             "inside: \u2013"},
+             "Sum of their times without child spans on the same lane; \u2013: none has child spans"},
       Figure{2, "mean", time_text(all.mean()), "total / count"},
       Figure{7, "min", time_text(static_cast<double>(all.times.least())), "The shortest"},
       Figure{3, "p50", percentile(all.p50), "Median: half of them take no longer"},
@@ -119,8 +118,7 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
       Figure{13, "p99.9", percentile(all.p999),
              "999 of 1 000 take no longer; interpolated between two of them"},
       Figure{5, "max", time_text(static_cast<double>(all.times.most())), "The longest"},
-      Figure{9, "sigma", time_text(all.times.sigma()),
-             "Standard deviation: how far they lie from their mean"},
+      Figure{9, "sigma", time_text(all.times.sigma()), "Standard deviation: the spread around the mean"},
       Figure{10, "CoV",
              all.mean() > 0 ? decimal(100 * all.times.sigma() / all.mean(), 0) + " %" : std::string(kMissing),
              "Coefficient of variation: sigma / mean"},
@@ -133,8 +131,8 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
     ctx.canvas.text_in(line, coverage, ctx.colors().of(Meaning::reduce), Font::small);
     if (ctx.hovered(line))
       ctx.tip(
-          "There are more than are kept: these figures are of what was searched first: the first ranks, of "
-          "the last one its first part. Narrow the words or the range.");
+          "More spans match than are kept. These figures cover those searched first: the first ranks, and "
+          "the first part of the last of them. Narrow the words or the range.");
   }
   // Spread the figures evenly over the lines.
   const std::size_t all_lines = (figures.size() + across - 1) / across;
@@ -195,7 +193,8 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const Palette& c = ctx.colors();
   const TimeHistogram& histogram = found_.histogram();
   if (histogram.counts.empty()) {
-    ctx.canvas.text_in(rect, "the histogram comes when all is searched", c.muted, Font::small, Align::centre);
+    ctx.canvas.text_in(rect, "the histogram appears when the search is complete", c.muted, Font::small,
+                       Align::centre);
     return;
   }
   const std::vector<double>& edges = histogram.edges;
@@ -254,7 +253,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   ctx.tip(time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
           grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
           grouped(static_cast<std::int64_t>(all.times.count())) +
-          " spans. Click: only these. The lines are p50, p95 and p99.");
+          " spans. Click to show only these. The lines are p50, p95 and p99.");
   if (!ctx.pointer.pressed[0]) return;
   const auto whole_ns = [](double ns) { return static_cast<std::int64_t>(std::ceil(ns)); };
   ctx.app.find.filter.time_ns = std::pair(whole_ns(edges[*over]), whole_ns(edges[*over + 1]));

@@ -92,7 +92,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (const auto load = app.run->in_window() ? load_text(*app.run) : std::nullopt)
     piece(load->brief, c.muted, load->whole);
   piece(app.run->partial(), c.of(Meaning::reduce),
-        "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
+        "Summary, findings and step times cover these steps so far; the rest is being analysed");
   piece(details_from(app.store()), c.of(Meaning::trouble), eviction_text(app.store()));
   const std::uint64_t dropped = app.store().dropped_count();
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
@@ -104,7 +104,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (wrong > 0) {
     piece(store::unmatched_ends_text(wrong, 0), c.of(Meaning::trouble),
           store::unmatched_ends_by_rank(ends) +
-              "; nothing that is missing explains it, and what they ended is in no figure");
+              "; no missing events explain it, and the spans that they ended are in no figure");
   }
   const ClockBound bound = clock_bound(app);
   piece("clock ±" + duration(bound.in_view_ns).text(), c.muted,

@@ -43,7 +43,7 @@ void StepperView::header(Context& ctx, Rect& room) {
   const std::string label = count == 0 ? "Breakpoints" : "Breakpoints (" + std::to_string(count) + ")";
   if (ctx.button_right(room, label, true, breakpoints_first_ ? Context::Look::chosen : Context::Look::plain,
                        breakpoints_first_ ? "Back to the parameters and what the scheduler does"
-                                          : "Where to stop, in place of the parameters")) {
+                                          : "Shows the list of breakpoints instead of the parameters")) {
     breakpoints_first_ = !breakpoints_first_;
     ctx.moving = true;  // redraw with the new label
   }
@@ -78,7 +78,7 @@ void StepperView::buttons(Context& ctx, Rect& room) {
       app.pause();
     }
     if (next("Resume", control.paused, control.paused ? Context::Look::primary : Context::Look::plain,
-             "Let the run go on (space)"))
+             "Resume the run (space)"))
       app.resume();
     line.take_left(8);
   }
@@ -89,13 +89,13 @@ void StepperView::buttons(Context& ctx, Rect& room) {
       if (unit == StepUnit::event && next("<", true, Context::Look::plain, "Back by one event (left arrow)"))
         app.step(unit, Direction::backward);
       if (unit == StepUnit::module &&
-          next("< module", true, Context::Look::plain, "Back to the module before"))
+          next("< module", true, Context::Look::plain, "Back to the previous module"))
         app.step(unit, Direction::backward);
-      if (unit == StepUnit::step && next("< step", true, Context::Look::plain, "Back to the step before"))
+      if (unit == StepUnit::step && next("< step", true, Context::Look::plain, "Back to the previous step"))
         app.step(unit, Direction::backward);
     }
     const std::string label = live ? word(unit) : std::string(word(unit)) + " >";
-    if (next(label, can_step, Context::Look::plain, std::string("On to the next ") + word(unit)))
+    if (next(label, can_step, Context::Look::plain, std::string("Forward to the next ") + word(unit)))
       app.step(unit, Direction::forward);
   }
   room.take_top(4);

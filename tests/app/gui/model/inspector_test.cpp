@@ -107,7 +107,7 @@ TEST_F(Inspector, AModuleThatWasChosenByItsName) {
   app_.select_module(0, 2);
   const Details root = describe_selection(app_);
   EXPECT_EQ(rows(root)[0], std::pair(std::string("own parameters"), std::string("0")));
-  EXPECT_EQ(rows(root)[1], std::pair(std::string("with those inside"), std::string("4")));
+  EXPECT_EQ(rows(root)[1], std::pair(std::string("with child modules"), std::string("4")));
   EXPECT_EQ(rows(root)[2].second, grouped(4 * known::kElems));
   EXPECT_EQ(root.history.size(), 4U);
 }

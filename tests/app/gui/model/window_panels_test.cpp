@@ -40,7 +40,7 @@ TEST(TraceInfo, OfAFailedAnalysisSaysWhyAndNotThatItGoesOn) {
   const Analyst analyst("/this/recording/is/gone.zscope");
   ASSERT_TRUE(analyst.wait(std::chrono::minutes(1)));
   EXPECT_TRUE(no_analysis(*analyst.latest()).starts_with("not analysed: ")) << no_analysis(*analyst.latest());
-  EXPECT_EQ(no_analysis({}), "it is being analysed");
+  EXPECT_EQ(no_analysis({}), "analysis is running");
   Analysis whole;
   whole.whole = true;
   EXPECT_EQ(no_analysis(whole), "");

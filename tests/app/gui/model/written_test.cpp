@@ -52,7 +52,7 @@ TEST_F(Words, WhatIfBeginsAnewWithAnotherRunOfTheSameSource) {
   app_.swap_runs();
   panel.frames();
   EXPECT_FALSE(panel.has("123457"));
-  EXPECT_TRUE(panel.has("Change a setting and play it"));
+  EXPECT_TRUE(panel.has("Change a setting, then click Simulate"));
 }
 
 /// Where Find's hits are no more than the first of those that there are.
@@ -72,9 +72,9 @@ TEST_F(Words, FiguresOfASearchThatWasCutShortSaySoAndWhyUnderThePointer) {
   Written panel(app_, "statistics", 900, 500);
   const auto line = panel.last_place_of(find.coverage());  // first it stands in what Find says
   ASSERT_TRUE(line) << panel.text();
-  EXPECT_FALSE(panel.has("There are more than are kept"));
+  EXPECT_FALSE(panel.has("More spans match than are kept"));
   panel.point_at(*line);
-  EXPECT_TRUE(panel.has("There are more than are kept: these figures are of what was searched first"))
+  EXPECT_TRUE(panel.has("More spans match than are kept. These figures cover those searched first"))
       << panel.text();
 }
 
@@ -103,7 +103,7 @@ TEST_F(Words, WhatIsMovedInAStepIsExplainedUnderThePointer) {
   panel.point_at(*line);
   EXPECT_TRUE(panel.has("Measured against ZeRO's expression")) << panel.text();
   EXPECT_TRUE(panel.has(app_.run->summary().comm_expression)) << panel.text();
-  EXPECT_TRUE(panel.has("Elements of the whole; an all-reduce counts twice.")) << panel.text();
+  EXPECT_TRUE(panel.has("Elements of full tensors; an all-reduce counts twice.")) << panel.text();
 }
 
 /// Each of the choices has a table of its own.
