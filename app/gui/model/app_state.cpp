@@ -297,9 +297,13 @@ void AppState::forget_run() {
   cursor_ns.reset();
   measured.reset();
   history.clear();
-  const ViewOptions view = timeline.view;  // a user setting, kept for the next run
+  // Settings of the user are kept for the next run.
+  const ViewOptions view = timeline.view;
+  RowChoices rows = timeline;
+  if (rows.order == RankOrder::own) rows.order = RankOrder::number;
   timeline = {};
   timeline.view = view;
+  static_cast<RowChoices&>(timeline) = std::move(rows);
   timeline_scroll = 0;
   elements = {};
   find.forget();

@@ -55,7 +55,9 @@ void OptionsView::items(Context& ctx) {
         "Spans of kernels in the compute lane",
         "The lanes of the GPU's streams",
         "Underlines of found spans, arrows, and marks of late or early gathers",
-        "Flags of notes and bookmarks"};
+        "Flags of notes and bookmarks",
+        "The lanes of copies, NVMe and the host's workers",
+        "Spans that the program names itself (shardscope_span_begin)"};
     ImGui::SetItemTooltip("%s", kTips[i]);
   }
   const std::string hidden = hidden_text(view);

@@ -86,7 +86,8 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
     piece("behind by " + bytes(static_cast<std::int64_t>(traffic.waiting_bytes)).text() +
               (traffic.items_behind > 0 ? " and what the collector has not sent" : ""),
           c.of(Meaning::reduce),
-          "Events arrive faster than this window takes them in: what it shows is late. The run is not slowed, and "
+          "Events arrive faster than this window takes them in: what it shows is late. The run is not "
+          "slowed, and "
           "its recording is complete. Lower the detail, or close other windows.");
   // Pictures of a recording must be reproducible: no load time.
   if (const auto load = app.run->in_window() ? load_text(*app.run) : std::nullopt)

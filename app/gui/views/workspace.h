@@ -114,6 +114,7 @@ class Workspace {
     ThemeKind theme = ThemeKind::dark;
     float text_scale = 1;
     ViewOptions view;
+    RowChoices rows;
     std::vector<std::string> breaks;  ///< BreakList::lines()
   };
   Kept kept_;
