@@ -215,11 +215,20 @@ TEST_F(WordsOfASpan, AClickOnARelationGoesToTheOtherEnd) {
   EXPECT_TRUE(app_.timeline.expanded.contains(row.lane.rank)) << "its lanes are open";
 }
 
-TEST_F(WordsOfASpan, RelationsTakeNoMoreThanHalfOfALowPanel) {
+TEST_F(WordsOfASpan, ALowPanelIsScrolledToItsLastRow) {
   ASSERT_TRUE(select(4, 4, SIZE_MAX));
-  const Written panel(app_, "inspector", 600, 210);
-  EXPECT_GE(fields(panel), 2U) << panel.text();
-  EXPECT_TRUE(panel.has(details_.related[0].text)) << panel.text();
+  const std::string last = details_.inside.empty() ? details_.history.back().text : details_.inside.back().text;
+  Written panel(app_, "inspector", 600, 210);
+  EXPECT_GE(fields(panel), 4U) << panel.text();
+  EXPECT_FALSE(panel.has(last)) << panel.text();
+  panel.point_at({300, 150});
+  for (int turn = 0; turn < 60; ++turn) {
+    ImGui::GetIO().AddMouseWheelEvent(0, -3);
+    panel.frames(1);
+  }
+  panel.frames();
+  EXPECT_TRUE(panel.has(last)) << panel.text();
+  EXPECT_TRUE(panel.has(details_.title)) << "which stays above";
 }
 
 }  // namespace
