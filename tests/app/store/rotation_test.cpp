@@ -201,6 +201,27 @@ TEST_F(PartsOfARun, AnyOfThemOpensAll) {
   }
 }
 
+/// At most 256 files are read, of those before them the sums; whichever of them is named, the newest ones.
+TEST_F(PartsOfARun, OfMoreThanCanBeOpenTheNewestAreRead) {
+  constexpr int kParts = 259;
+  record_parts({.part_bytes = 1}, {}, kParts);
+  ASSERT_EQ(there().size(), static_cast<std::size_t>(kParts));
+  const Store whole = open("whole.zscope");
+  for (const std::uint32_t number : {1U, 2U, 130U, static_cast<std::uint32_t>(kParts)}) {
+    RecordingInfo info;
+    const Store parts = open_recording(part(number), &info, Verify::as_read);
+    EXPECT_THAT(info.problems,
+                ElementsAre(HasSubstr("of parts 1 to 3 the sums are read only: at most 256 files")))
+        << "from part " << number;
+    EXPECT_EQ(parts.event_count(), whole.event_count());
+    EXPECT_EQ(parts.steps().size(), whole.steps().size());
+    EXPECT_EQ(info.parts.size(), static_cast<std::size_t>(kParts));
+    EXPECT_GT(parts.not_kept().events, 0U);
+    EXPECT_LT(parts.not_kept().events, whole.event_count() / 50);
+    expect_same_details(whole, parts, whole.end_ns() - whole.end_ns() / 100, whole.end_ns());
+  }
+}
+
 TEST_F(PartsOfARun, TheOldestAreDeleted) {
   record_parts({.part_bytes = 300'000, .max_files = 3});
   const std::vector<std::uint32_t> left = there();

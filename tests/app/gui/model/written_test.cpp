@@ -217,7 +217,8 @@ TEST_F(WordsOfASpan, AClickOnARelationGoesToTheOtherEnd) {
 
 TEST_F(WordsOfASpan, ALowPanelIsScrolledToItsLastRow) {
   ASSERT_TRUE(select(4, 4, SIZE_MAX));
-  const std::string last = details_.inside.empty() ? details_.history.back().text : details_.inside.back().text;
+  const std::string last =
+      details_.inside.empty() ? details_.history.back().text : details_.inside.back().text;
   Written panel(app_, "inspector", 600, 210);
   EXPECT_GE(fields(panel), 4U) << panel.text();
   EXPECT_FALSE(panel.has(last)) << panel.text();
