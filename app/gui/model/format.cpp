@@ -65,6 +65,13 @@ std::string grouped(std::int64_t value) {
   return out;
 }
 
+std::string significant(double value, int digits) {
+  if (std::isnan(value)) return kMissing;
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.*g", digits, value);
+  return text;
+}
+
 std::string decimal(double value, int digits) {
   if (!std::isfinite(value)) return kMissing;
   std::array<char, 64> buffer{};

@@ -23,6 +23,8 @@ inline constexpr const char* kMissing = "\u2013";
 [[nodiscard]] Quantity bandwidth(std::optional<double> gb_per_s);  ///< GB = 1e9 bytes
 [[nodiscard]] std::string grouped(std::int64_t value);             ///< "442 368", no-break spaces
 [[nodiscard]] std::string decimal(double value, int digits);       ///< NaN: "–"
+/// "0.0003", "2.718", "6.5e+04": at most this many significant digits. NaN: "–".
+[[nodiscard]] std::string significant(double value, int digits);
 /// A time since the run's first event, with digits that distinguish points `resolution_ns` apart.
 [[nodiscard]] std::string timestamp(std::int64_t ns, std::int64_t resolution_ns);
 [[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& shape);  ///< "[2304, 768]"

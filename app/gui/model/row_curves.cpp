@@ -66,6 +66,25 @@ RowCurve memory_of(AppState& app, std::uint32_t rank, TimeRange range, std::size
   return out;
 }
 
+/// Each sample holds until the next one.
+RowCurve outside_of(const AppState& app, std::uint32_t rank, TimeRange range, std::size_t count) {
+  RowCurve out;
+  const std::span<const OutsideMemory> samples = app.run->index().outside(rank);
+  if (samples.empty()) {
+    out.instead = "no driver counts this device's memory, or nothing was sampled";
+    return out;
+  }
+  out.columns.assign(count, {});
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t begin = begin_of(range, count, i), end = begin_of(range, count, i + 1);
+    if (const auto held = outside_at(samples, begin)) out.columns[i].take(static_cast<double>(*held));
+    auto next = std::ranges::upper_bound(samples, begin, {}, &OutsideMemory::at_ns);
+    for (; next != samples.end() && next->at_ns < end; ++next)
+      out.columns[i].take(static_cast<double>(next->bytes));
+  }
+  return out;
+}
+
 RowCurve tracked(AppState& app, RowCounter counter, std::uint32_t rank, TimeRange range, std::size_t count) {
   RowCurve out;
   const RankTrack& track = app.run->tracks().of(app.store(), rank, range, wanted_of(app.timeline));
@@ -115,10 +134,22 @@ const char* meaning_text(RowCounter counter) noexcept {
     case RowCounter::in_flight:
       return "Bytes of the rank's collectives that have begun and not ended, waiting for other ranks "
              "included";
+    case RowCounter::outside:
+      return "Memory of the rank's device that is not in the runtime's arenas, as the driver counts it: of "
+             "other "
+             "processes too";
     case RowCounter::loss:
       return "Loss of each step, mean over ranks and micro-steps";
     case RowCounter::step_time:
       return "Time of each step, from its first begin to its last end over ranks, pauses cut out";
+    case RowCounter::throughput:
+      return "Tokens of all ranks in each step / its time, pauses cut out";
+    case RowCounter::gradient_norm:
+      return "Norm of each step's gradients, before clipping";
+    case RowCounter::learning_rate:
+      return "Learning rate of each step";
+    case RowCounter::loss_scale:
+      return "Loss scale of each step";
   }
   return "";
 }
@@ -129,11 +160,19 @@ std::string value_text(RowCounter counter, double value) {
       return count(value).text();
     case RowCounter::memory:
     case RowCounter::in_flight:
+    case RowCounter::outside:
       return bytes(std::llround(value)).text();
     case RowCounter::loss:
       return decimal(value, 4);
     case RowCounter::step_time:
       return duration(std::llround(value)).text();
+    case RowCounter::throughput:
+      return count(value, "tok/s").text();
+    case RowCounter::gradient_norm:
+    case RowCounter::learning_rate:
+      return significant(value, 4);
+    case RowCounter::loss_scale:
+      return count(value).text();
   }
   return "";
 }
@@ -142,10 +181,16 @@ RowCurve row_curve(AppState& app, RowCounter counter, std::uint32_t rank, TimeRa
                    std::size_t count) {
   const store::Store& store = app.store();
   RowCurve out;
+  const auto step_ns = [](const store::StepRow& step) {
+    return static_cast<double>(step.end_ns - step.begin_ns - step.paused_ns);
+  };
   switch (counter) {
     case RowCounter::live_elements:
     case RowCounter::in_flight:
       out = tracked(app, counter, rank, range, count);
+      break;
+    case RowCounter::outside:
+      out = outside_of(app, rank, range, count);
       break;
     case RowCounter::memory:
       out = memory_of(app, rank, range, count);
@@ -154,9 +199,23 @@ RowCurve row_curve(AppState& app, RowCounter counter, std::uint32_t rank, TimeRa
       out.columns = of_steps(store, range, count, [](const store::StepRow& step) { return step.loss; });
       return out;
     case RowCounter::step_time:
-      out.columns = of_steps(store, range, count, [](const store::StepRow& step) {
-        return static_cast<double>(step.end_ns - step.begin_ns - step.paused_ns);
+      out.columns = of_steps(store, range, count, step_ns);
+      return out;
+    case RowCounter::throughput:
+      out.columns = of_steps(store, range, count, [&](const store::StepRow& step) {
+        return step.tokens > 0 && step_ns(step) > 0 ? static_cast<double>(step.tokens) * 1e9 / step_ns(step)
+                                                    : NAN;
       });
+      return out;
+    case RowCounter::gradient_norm:
+      out.columns = of_steps(store, range, count, [](const store::StepRow& step) { return step.grad_norm; });
+      return out;
+    case RowCounter::learning_rate:
+      out.columns =
+          of_steps(store, range, count, [](const store::StepRow& step) { return step.learning_rate; });
+      return out;
+    case RowCounter::loss_scale:
+      out.columns = of_steps(store, range, count, [](const store::StepRow& step) { return step.loss_scale; });
       return out;
   }
   cut_after(out.columns, range, store::known_until(store, rank));

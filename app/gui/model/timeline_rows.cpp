@@ -171,10 +171,20 @@ const char* word(RowCounter counter) noexcept {
       return "memory in use";
     case RowCounter::in_flight:
       return "bytes in flight";
+    case RowCounter::outside:
+      return "outside memory";
     case RowCounter::loss:
       return "loss";
     case RowCounter::step_time:
       return "step time";
+    case RowCounter::throughput:
+      return "tokens/s";
+    case RowCounter::gradient_norm:
+      return "gradient norm";
+    case RowCounter::learning_rate:
+      return "learning rate";
+    case RowCounter::loss_scale:
+      return "loss scale";
   }
   return "";
 }

@@ -43,9 +43,20 @@ enum class RowKind : std::uint8_t {
   status,   ///< the parameter's status on a rank over time
 };
 
-/// Curves of the timeline. The first three exist per rank, the others for all ranks together.
-enum class RowCounter : std::uint8_t { live_elements, memory, in_flight, loss, step_time };
-inline constexpr int kRowCounters = 5;
+/// Curves of the timeline. Those before the loss exist per rank, the others for all ranks together.
+enum class RowCounter : std::uint8_t {
+  live_elements,
+  memory,
+  in_flight,
+  outside,  ///< device memory outside of the runtime
+  loss,
+  step_time,
+  throughput,
+  gradient_norm,
+  learning_rate,
+  loss_scale,
+};
+inline constexpr int kRowCounters = 10;
 [[nodiscard]] const char* word(RowCounter counter) noexcept;
 [[nodiscard]] constexpr bool of_all_ranks(RowCounter counter) noexcept { return counter >= RowCounter::loss; }
 

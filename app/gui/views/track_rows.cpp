@@ -25,8 +25,14 @@ Meaning meaning_of_row(RowCounter counter) {
       return Meaning::gather;
     case RowCounter::memory:
       return Meaning::compute;
+    case RowCounter::outside:
+      return Meaning::neutral;
     case RowCounter::loss:
     case RowCounter::step_time:
+    case RowCounter::throughput:
+    case RowCounter::gradient_norm:
+    case RowCounter::learning_rate:
+    case RowCounter::loss_scale:
       break;
   }
   return Meaning::neutral;

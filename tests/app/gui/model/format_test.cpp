@@ -7,6 +7,12 @@
 namespace shardscope::gui {
 namespace {
 
+TEST(Format, SignificantDigits) {
+  EXPECT_EQ(significant(3e-4, 4), "0.0003");
+  EXPECT_EQ(significant(2.71828, 4), "2.718");
+  EXPECT_EQ(significant(std::nan(""), 4), kMissing);
+}
+
 TEST(Format, DurationsHaveThreeDigitsAndTheUnitThatFits) {
   EXPECT_EQ(duration(0).text(), "0 ns");
   EXPECT_EQ(duration(999).text(), "999 ns");

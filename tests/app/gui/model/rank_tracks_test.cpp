@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gui/model/row_curves.h"
@@ -16,6 +19,7 @@
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/app/analysis/run_builder.h"
+#include "tests/app/gui/model_fixture.h"
 
 namespace shardscope::gui {
 namespace {
@@ -153,6 +157,36 @@ TEST(RowCurves, OfAllRanksAreOneValueAStep) {
   Window window;
   const RowCurve curve = row_curve(window.app, RowCounter::step_time, ev::kNoId, kWhole, 9);
   for (const ColumnRange& column : curve.columns) EXPECT_EQ(column.high, 900'000);
+}
+
+TEST_F(Model, CurvesOfStepsAreThoseOfTheStore) {
+  const TimeRange range{0, data().end_ns()};
+  constexpr std::size_t kColumns = 200;
+  const std::vector<std::pair<RowCounter, std::function<double(const store::StepRow&)>>> all{
+      {RowCounter::loss, [](const store::StepRow& step) { return step.loss; }},
+      {RowCounter::gradient_norm, [](const store::StepRow& step) { return step.grad_norm; }},
+      {RowCounter::learning_rate, [](const store::StepRow& step) { return step.learning_rate; }},
+      {RowCounter::throughput, [](const store::StepRow& step) {
+         return static_cast<double>(step.tokens) * 1e9 /
+                static_cast<double>(step.end_ns - step.begin_ns - step.paused_ns);
+       }}};
+  std::size_t known = 0;
+  for (const auto& [counter, value] : all) {
+    const RowCurve curve = row_curve(app_, counter, ev::kNoId, range, kColumns);
+    ASSERT_EQ(curve.columns.size(), kColumns) << word(counter);
+    for (const store::StepRow& step : data().steps()) {
+      const std::int64_t middle = step.begin_ns + (step.end_ns - step.begin_ns) / 2;
+      const auto column = static_cast<std::size_t>(
+          static_cast<double>(middle) / static_cast<double>(range.end_ns) * static_cast<double>(kColumns));
+      const double expected = value(step);
+      EXPECT_EQ(curve.columns[column].any, std::isfinite(expected) && expected != 0) << word(counter);
+      if (!curve.columns[column].any) continue;
+      EXPECT_DOUBLE_EQ(curve.columns[column].high, expected) << word(counter) << " of step " << step.step;
+      ++known;
+    }
+  }
+  EXPECT_GT(known, 3U);
+  EXPECT_NE(row_curve(app_, RowCounter::outside, 0, range, kColumns).instead, "") << "a CPU has no driver";
 }
 
 TEST(RowCurves, ATipOfABandSaysStatusCauseAndHowLong) {

@@ -119,7 +119,7 @@ TEST(RowChoices, AreKeptAsLinesAndWrongOnesChangeNothing) {
   for (const std::string& line : lines_of(choices)) take_line(read, line);
   EXPECT_EQ(read, choices);
   for (const char* wrong :
-       {"RankOrder=3", "RankOrder=-1", "RankHeight=3", "RankHeight=", "Curves=32", "Curves=2x"})
+       {"RankOrder=3", "RankOrder=-1", "RankHeight=3", "RankHeight=", "Curves=1024", "Curves=2x"})
     take_line(read, wrong);
   EXPECT_EQ(read, choices);
   choices.order = RankOrder::own;
