@@ -115,7 +115,7 @@ sleep 2; stop
 start "$work/run.zscope"
 until_holds "len(s['breakpoints']['list']) == 1 and s['breakpoints']['list'][0][1]" "the breakpoint is kept"
 
-# What if: a box is changed, the run is played with it, and what came of it is opened beside the run.
+# What if: a box is changed, the run is simulated with it, and what came of it is opened beside the run.
 stop
 "$shardscope" simulate --layers 4 --width 512 --heads 8 --context 256 --vocab 1000 --ranks 4 --steps 4 \
   --set zero_optimization.reduce_bucket_size=1000000 --set zero_optimization.stage3_prefetch_bucket_size=2000000 \
@@ -126,7 +126,7 @@ choose "show what if"
 until_holds "'whatif' in s['panels'] and $overlap == 'true'" "the panel What if begins with what is recorded"
 xdotool mousemove $(place whatif 213 73); sleep 0.3; xdotool click 1
 until_holds "$overlap == 'false'" "a click changes the box"
-choose "what if: play it"
+choose "what if: simulate"
 until_holds "s['what_if']['changed_ms'] > 1.2 * s['what_if']['modelled_ms'] > 0" "without overlap the step takes longer"
 choose "open beside the run"
 until_holds "s['other'] and s['layout'] == 'Compare'" "what was played is opened beside the run"
