@@ -16,7 +16,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kTouching = 10;  ///< flags closer than this are merged
+constexpr float kFlagsTouching = 10;  ///< flags closer than this are merged
 
 std::string new_id() {
   std::random_device random;
@@ -248,7 +248,7 @@ std::vector<NoteFlag> note_flags(std::span<const Note> notes, const TimeScale& s
     const float right = scale.left + scale.width;
     const float x0 = std::clamp(scale.x_of(note.begin_ns), left, right);
     const float x1 = std::clamp(scale.x_of(note.end_ns), x0, right);
-    if (!out.empty() && x0 - out.back().x0 < kTouching) {
+    if (!out.empty() && x0 - out.back().x0 < kFlagsTouching) {
       out.back().x1 = std::max(out.back().x1, x1);
       out.back().notes.push_back(i);
     } else {
