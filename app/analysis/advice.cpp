@@ -178,11 +178,12 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
                                ? std::string()
                                : fmt::format("; {} {} not played: {}", unplayed.count,
                                              unplayed.count == 1 ? "was" : "were", unplayed.reason);
-  finding.gain_basis =
-      fmt::format("what-if: of {} change{} none makes {} {:.0f} % {}; the best, {}, {:+.1f} %{}",
-                  tried.size(), tried.size() == 1 ? "" : "s", memory ? "the peak" : "a step",
-                  100 * kLeastGain, memory ? "smaller" : "shorter", sets_text(picked->option->changes),
-                  100 * (value_of(outcome, memory) / before - 1), left);
+  // Added to 0, so that nothing is not "-0.0".
+  const double change = std::round(1000 * (value_of(outcome, memory) / before - 1)) / 10 + 0.0;
+  finding.gain_basis = fmt::format(
+      "what-if: of {} change{} none makes {} {:.0f} % {}; the best, {}, {:+.1f} %{}", tried.size(),
+      tried.size() == 1 ? "" : "s", memory ? "the peak" : "a step", 100 * kLeastGain,
+      memory ? "smaller" : "shorter", sets_text(picked->option->changes), change, left);
   withdraw(finding);
 }
 

@@ -32,22 +32,34 @@ std::vector<ShardPlace> shard_locations(const instrumentation::RunTables& tables
         plan::persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
     const auto places = plan::place_shards(layout, zero, static_cast<std::size_t>(element), persistent);
     const auto int8 = plan::quantized_shards(elems, trainable, zero, ranks, element);
-    std::vector<ShardPlace> rests(elems.size());
-    for (std::size_t param = 0; param < rests.size(); ++param) {
-      ShardPlace& rest = rests[param];
-      rest.place = places.at(param);
-      rest.pinned = rest.place == plan::ShardPlace::host && zero.offload_param.pin_memory;
-      rest.int8 = int8.at(param);
+    std::vector<ShardPlace> out(elems.size());
+    for (std::size_t param = 0; param < out.size(); ++param) {
+      ShardPlace& one = out[param];
+      one.place = places.at(param);
+      one.pinned = one.place == plan::ShardPlace::host && zero.offload_param.pin_memory;
+      one.int8 = int8.at(param);
     }
-    return rests;
+    return out;
   } catch (const std::invalid_argument&) {
     return {};
   }
 }
 
 std::optional<ShardPlace> shard_location(const instrumentation::RunTables& tables, std::uint32_t param) {
-  const std::vector<ShardPlace> rests = shard_locations(tables);
-  return param < rests.size() ? std::optional(rests[param]) : std::nullopt;
+  const std::vector<ShardPlace> all = shard_locations(tables);
+  return param < all.size() ? std::optional(all[param]) : std::nullopt;
+}
+
+std::optional<OptimizerPlace> optimizer_place(const instrumentation::RunTables& tables) {
+  if (!names_zero_settings(tables.config_json)) return std::nullopt;
+  const plan::ZeroConfig zero = zero_of(tables);
+  const plan::OffloadOptimizerConfig& offload = zero.offload_optimizer;
+  OptimizerPlace out;
+  if (tables.stage < 1 || offload.device == plan::OffloadDevice::none) return out;
+  out.place = offload.device == plan::OffloadDevice::nvme ? plan::ShardPlace::nvme : plan::ShardPlace::host;
+  out.pinned = out.place == plan::ShardPlace::host && offload.pin_memory;
+  if (tables.stage == 3) out.share = offload.ratio;
+  return out;
 }
 
 }  // namespace shardscope::analysis

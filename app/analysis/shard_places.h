@@ -25,4 +25,13 @@ struct ShardPlace {
 [[nodiscard]] std::optional<ShardPlace> shard_location(const instrumentation::RunTables& tables,
                                                        std::uint32_t param);
 
+/// The place of optimizer states, from `offload_optimizer`.
+struct OptimizerPlace {
+  plan::ShardPlace place = plan::ShardPlace::device;
+  bool pinned = false;  ///< if on the host
+  double share = 1;     ///< of the sub-groups (stage 3, `ratio`); the others' states are on the device
+};
+/// nullopt: the run's settings are not known.
+[[nodiscard]] std::optional<OptimizerPlace> optimizer_place(const instrumentation::RunTables& tables);
+
 }  // namespace shardscope::analysis

@@ -69,7 +69,8 @@ std::vector<std::string> write_screenshots(const std::string& recording, const s
     if (render.wait() == 0 && std::filesystem::exists(path)) {
       written.push_back(path);
     } else {
-      say(stderr, "shardscope: screenshot of {}: {}\n", panel, said.empty() ? "failed without a word" : said);
+      say(stderr, "shardscope: screenshot of {}: {}\n", panel,
+          said.empty() ? "failed without a message" : said);
     }
   }
   return written;

@@ -98,7 +98,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
   const instrumentation::RunTables& tables = store.tables();
   if (const std::string why = analysis::attached::why_no_settings(tables); !why.empty()) {
     throw UserError(fmt::format(
-        "{}: what-if cannot be asked of this run of {}: {}. `shardscope ab --command-a '...' --command-b "
+        "{}: what-if is not possible for this run of {}: {}. `shardscope ab --command-a '...' --command-b "
         "'...'` runs both in turns",
         question.recording, tables.framework, why));
   }

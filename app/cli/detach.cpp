@@ -91,10 +91,10 @@ int in_background(const Log& log, int parent, const std::function<int(const Unde
 CLI::Option* add_detach_options(CLI::App& verb, DetachOptions& options) {
   CLI::Option* detach =
       verb.add_flag("--detach", options.detach,
-                    "Go on in the background when the terminal or the ssh connection is closed");
+                    "Continue in the background when the terminal or the ssh connection is closed");
   verb.add_option(
           "--log", options.log,
-          "With --detach: append what is said to this file (default: RECORDING.log, else shardscope.log)")
+          "With --detach: append the output to this file (default: RECORDING.log, else shardscope.log)")
       ->needs(detach);
   return detach;
 }

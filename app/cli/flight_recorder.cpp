@@ -89,7 +89,7 @@ void FlightRecorder::look_at(const store::Store& store, bool asked, Clock::time_
 
 std::string FlightRecorder::keep(store::Moment moment, const std::string& stopped) {
   if (!stopped.empty()) return fmt::format("{} ({}) is not kept: {}", moment.kind, moment.text, stopped);
-  std::string text = fmt::format("{}what is still there of what lies around {}{}: {}", kKeeping, moment.kind,
+  std::string text = fmt::format("{}the events still held around {}{}: {}", kKeeping, moment.kind,
                                  sized_ ? ", as far as --max-size leaves room" : "", moment.text);
   collector_.keep(std::move(moment));
   return text;
@@ -98,11 +98,10 @@ std::string FlightRecorder::keep(store::Moment moment, const std::string& stoppe
 void FlightRecorder::answer(std::vector<store::Moment> asked_for, const std::string& stopped) {
   for (store::Moment& moment : asked_for) {
     const std::string who = moment.kind + " (" + moment.text + "): ";
-    const std::string said = !off_.empty()  ? who + off_
-                             : events_ == 0 ? who + "no event has arrived yet, there is nothing to keep"
-                             : !is_new(moment)
-                                 ? fmt::format("{}what lies around this moment{}", who, kKeptAlready)
-                                 : keep(std::move(moment), stopped);
+    const std::string said = !off_.empty()     ? who + off_
+                             : events_ == 0    ? who + "no event has arrived yet, there is nothing to keep"
+                             : !is_new(moment) ? fmt::format("{}this moment{}", who, kKeptAlready)
+                                               : keep(std::move(moment), stopped);
     say(stderr, "shardscope: {}\n", said);
     collector_.answer(said);
   }
@@ -130,7 +129,7 @@ void FlightRecorder::look() {
       collector_.ask_nodes_to_keep(moment);
       say(stderr, "shardscope: {}\n", keep(std::move(moment), stopped));
     } else if (moment.kind == store::kRequested) {
-      say(stderr, "shardscope: SIGUSR2: the request before keeps what lies around this moment\n");
+      say(stderr, "shardscope: SIGUSR2: an earlier request already keeps the events around this moment\n");
     }
   }
 }

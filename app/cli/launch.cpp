@@ -276,8 +276,8 @@ LaunchResult launch(LaunchOptions options) {
       window_closed = true;
       const int code = dashboard->wait();
       progress.print_line(
-          code == 0 ? "shardscope: the window was closed; training goes on, Ctrl-C ends it"
-                    : fmt::format("shardscope: the dashboard ended with code {}; training goes on", code));
+          code == 0 ? "shardscope: the window was closed; training continues, Ctrl-C ends it"
+                    : fmt::format("shardscope: the dashboard ended with code {}; training continues", code));
     }
     if (!more && !ranks.running()) break;
   }

@@ -141,8 +141,8 @@ std::string why_not_played(const store::Store& store) {
   const ev::RunTables& tables = store.tables();
   if (tables.framework.empty()) return {};
   return fmt::format(
-      "settings are tried by themselves on runs of Shardscope's own runtime only, and this one was trained "
-      "by {}",
+      "settings are simulated automatically only for runs of Shardscope's own runtime, and this one was "
+      "trained by {}",
       tables.framework);
 }
 

@@ -150,11 +150,10 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
       add_text(verb, "--max-size", "SIZE",
                "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail",
                [to](const std::string& text) { to->max_bytes = file_size_of(text); });
-  CLI::Option* moments =
-      verb.add_option("--moments", to->moments,
-                      "Keep what lies around the newest N unusual moments as well; 0: none")
-          ->check(CLI::Range(std::size_t{0}, kMostMoments))
-          ->capture_default_str();
+  CLI::Option* moments = verb.add_option("--moments", to->moments,
+                                         "Also keep the events around the newest N unusual moments; 0: none")
+                             ->check(CLI::Range(std::size_t{0}, kMostMoments))
+                             ->capture_default_str();
   CLI::Option* around =
       add_text(verb, "--moment-around", "DURATION", "How much before and after each of them (default: 30s)",
                [to](const std::string& text) { to->around_ns = duration_of(text); });
@@ -183,11 +182,10 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
                    throw CLI::ValidationError(fmt::format("{} is less than 10s", text));
                });
   constexpr std::size_t kMostFiles = 1'000'000;
-  options.of_files =
-      verb.add_option("--max-files", rotation->max_files,
-                      "Delete the oldest of these files beyond N, 2 at least; default: keep all. Of what was "
-                      "in them the sums remain")
-          ->check(CLI::Range(store::kFewestParts, kMostFiles));
+  options.of_files = verb.add_option("--max-files", rotation->max_files,
+                                     "Keep the newest N of these files, 2 at least, and delete older ones; "
+                                     "default: keep all. The sums of deleted events remain")
+                         ->check(CLI::Range(store::kFewestParts, kMostFiles));
   options.of_moments = {moments, around, old, triggers, memory, raise};
   for (CLI::Option* option : {age, size, moments, around, old, triggers, memory, raise, rotate_size,
                               rotate_age, options.of_files}) {

@@ -147,7 +147,7 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
 int attach(AttachOptions options) {
   if (!options.overwrite) keep_existing("--record", options.collector.record_path);
   if (options.view && !has_display()) {
-    say(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
+    say(stderr, "shardscope: no display (DISPLAY is not set); the run continues without a window\n");
     options.view = false;
   }
   const std::string upstream = options.collector.upstream;

@@ -58,7 +58,7 @@ void add_completion(CLI::App& app, Action& action) {
   CLI::App* manual =
       app.add_subcommand("manual", "Manual pages and completions, as installed below a prefix");
   manual->group("");
-  manual->add_option("folder", *share, "What becomes PREFIX/share")->required();
+  manual->add_option("folder", *share, "Folder that is installed as PREFIX/share")->required();
   manual->callback([share, &app, &action] {
     action = [share, &app] {
       write_all(command_text(app), *share);

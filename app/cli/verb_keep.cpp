@@ -65,7 +65,7 @@ int keep(const KeepOptions& options) {
       }
     }
     if (link == collector::Viewer::Link::ended)
-      throw UserError(options.endpoint + ": the run has ended; its recording is what it is");
+      throw UserError(options.endpoint + ": the run has ended; its recording can no longer be changed");
     if (std::chrono::duration<double>(steady_clock::now() - began).count() > options.wait_s) {
       const std::string note = viewer.control().note;
       throw UserError((asked ? fmt::format("{}: no answer of its recorder within {:.4g} s", options.endpoint,
@@ -83,8 +83,9 @@ int keep(const KeepOptions& options) {
 
 void add_keep(CLI::App& app, Action& action) {
   auto options = std::make_shared<KeepOptions>();
-  CLI::App* verb = app.add_subcommand(
-      "keep", "Ask the recorder of a live run that keeps a part of it to keep what lies around this moment");
+  CLI::App* verb = app.add_subcommand("keep",
+                                      "Ask the recorder of a live run to keep the events around this moment, "
+                                      "where it keeps a part of the run");
   verb->add_option("endpoint", options->endpoint, "Endpoint of the collector that records (tcp://host:port)")
       ->check(kEndpoint)
       ->required();

@@ -86,9 +86,8 @@ int collect(const collector::CollectorOptions& options, const RetentionOptions& 
   // A node's collector is finished when the one above has received everything.
   if (!status.finished && unended != 0) {
     say(stderr,
-        "shardscope: interrupted ({}) before {} of the ranks that came had said that {} ended: what came "
-        "later "
-        "is not recorded\n",
+        "shardscope: interrupted ({}) before {} of the connected ranks had reported that {} ended: later "
+        "events are not recorded\n",
         interrupt_name(), unended, unended == 1 ? "it" : "they");
     return interrupt_code();
   }

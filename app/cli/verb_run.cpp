@@ -127,7 +127,7 @@ void add_run(CLI::App& app, Action& action) {
           "of ranks, any stage")
       ->excludes(init);
   verb->add_option("--fault", options->fault,
-                   "Rehearse a hang: one rank does otherwise than the others on purpose, as "
+                   "Rehearse a hang: one rank departs from the others on purpose, as "
                    "rank=R,step=S,kind=KIND[,module=PATH] (docs/findings/hang.md)")
       ->check(kFault);
   verb->add_option("--listen", options->listen,
@@ -145,7 +145,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->callback([options, background, &action] {
     action = [options, background] {
       if (options->view && !has_display()) {
-        say(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
+        say(stderr, "shardscope: no display (DISPLAY is not set); the run continues without a window\n");
         options->view = false;
       }
       if (background->detach) {

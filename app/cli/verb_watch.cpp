@@ -322,7 +322,7 @@ void add_watch(CLI::App& app, Action& action) {
                    "Shell command to start at a trigger; SHARDSCOPE_TRIGGER, _TRIGGER_TEXT, _TRIGGER_STEP, "
                    "_TRIGGER_RANK and _ENDPOINT are set");
   verb->add_flag("--keep", options->keep,
-                 "Ask the recorder to keep what lies around each trigger, findings too (with a key that may "
+                 "Ask the recorder to keep the events around each trigger, findings too (with a key that may "
                  "control)");
   add_size(*verb, "--memory-limit", options->memory_limit,
            "Memory of a rank's device, e.g. 24GiB: a trigger where a rank held 95 % of it");

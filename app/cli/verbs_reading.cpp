@@ -366,9 +366,8 @@ void add_reading_verbs(CLI::App& app, Action& action) {
   auto [finds, found] = or_live(with_json(
       add("findings", "What stands out in a run, with evidence and what to do next", print_findings)));
   finds
-      ->add_option(
-          "--plays", found->plays,
-          "Changes that what-if plays at most before they are advised; 0: none, no gain is predicted")
+      ->add_option("--plays", found->plays,
+                   "Most changes that what-if simulates to predict their gain; 0: none, no gain is predicted")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   auto [compare, compared] =

@@ -52,7 +52,7 @@ void MomentRequests::ask_nodes(const store::Moment& moment) {
       0, instrumentation::Severity::warning,
       "the collector of node " + missed.front() +
           (missed.size() > 1 ? " and those of " + std::to_string(missed.size() - 1) + " more" : "") +
-          " could not be asked to keep what lies around " + moment.kind + ": not reached");
+          " could not be asked to keep the events around " + moment.kind + ": not reached");
 }
 
 }  // namespace shardscope::collector

@@ -113,7 +113,7 @@ void overlap_off(const Facts& facts, Found& found) {
   finding.id = "overlap_off";
   finding.title = "Communication waits for computation: overlap_comm is off";
   finding.evidence = fmt::format(
-      "{} are {} that nothing is hidden behind; {:.1f} ms of computation could hide them.",
+      "{} are {} that no computation hides; {:.1f} ms of computation could hide them.",
       of_step(facts, exposed), fetches ? "gathers and reductions" : "reductions", free_compute(facts));
   advise(finding, setting({{"zero_optimization.overlap_comm", "true"}}));
   found.add_by_cost(facts, gain, std::move(finding));
@@ -155,7 +155,7 @@ void small_buckets(const Facts& facts, Found& found) {
   if (latency_ms < kLatencyShare * exposed) return;
   Finding finding;
   finding.id = "small_bucket";
-  finding.title = "Many small reductions: their latency is what they cost";
+  finding.title = "Many small reductions: their cost is latency";
   finding.evidence = fmt::format(
       "{:.0f} buckets a backward of {} elements each; at {:.0f} us a hop that is {:.1f} ms of a step, of {} "
       "exposed.",

@@ -37,7 +37,7 @@ std::string what_followed(const store::Store& store, const RankDrift& drift) {
 
 std::string title_of(const RankDrift& drift) {
   if (drift.over)
-    return fmt::format("Rank {} was a straggler ({:.0f} % longer{}), and is none any more", drift.rank,
+    return fmt::format("Rank {} was a straggler ({:.0f} % longer{}), and no longer is", drift.rank,
                        drift.excess_pct ? drift.excess_pct->middle : drift.last_pct,
                        drift.excess_pct ? "" : " at last");
   switch (drift.shape) {
@@ -52,7 +52,7 @@ std::string title_of(const RankDrift& drift) {
 }
 
 std::string next_step_of(const RankDrift& drift) {
-  if (drift.over) return "Look at what was changed when it ended; nothing is to be done now.";
+  if (drift.over) return "Look at what was changed when it ended; nothing needs to be done now.";
   if (drift.shape == DriftShape::grows)
     return "Look for what builds up on its host: temperature and clocks of its device, memory that is never "
            "freed, a disk or log that fills. A restart of the rank shows whether it is the process.";

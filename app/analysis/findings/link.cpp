@@ -156,7 +156,7 @@ void tiny_gathers(const Facts& facts, Found& found) {
   if (count < kMany || latency_ms < bytes_ms) return;
   Finding finding;
   finding.id = "tiny_gathers";
-  finding.title = "Many tiny gathers: their latency is what they cost";
+  finding.title = "Many tiny gathers: their cost is latency";
   finding.evidence = fmt::format(
       "{:.0f} gathers of a step: {:.1f} ms of latency, {:.1f} ms of bytes; they are exposed for {}.", count,
       latency_ms, bytes_ms, of_step(facts, exposed));

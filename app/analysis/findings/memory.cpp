@@ -120,7 +120,7 @@ void fragmentation(const Facts& facts, Found& found) {
     Finding finding{
         retried ? Severity::warning : Severity::info,
         retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank, retries)
-                : fmt::format("{:.0f} % of what the allocator of rank {} holds fits nothing", 100 * split,
+                : fmt::format("{:.0f} % of what the allocator of rank {} holds is fragmented", 100 * split,
                               rank.rank),
         fmt::format(
             "It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} "

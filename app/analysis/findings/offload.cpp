@@ -87,7 +87,7 @@ void nvme_params(const Facts& facts, Found& found) {
   }();
   Finding finding;
   finding.id = "nvme_params";
-  finding.title = "Parameters are waited for that lie on NVMe";
+  finding.title = "Computation waits for parameters on NVMe";
   finding.evidence = fmt::format(
       "Computation waits for {} without a collective that moves; prefetching stopped {} times because the "
       "next "

@@ -166,9 +166,10 @@ void single_stops(const Facts& facts, Found& found) {
       finding.at_ns = step.ranks.front().begin_ns;
       finding.until_ns = step.ranks.front().end_ns;
     }
-    finding.evidence += " No other figure here holds it.";
+    finding.evidence += " No other figure here includes it.";
     finding.next_step =
-        "One event, not how the run is: look on the host for what stopped the process then (a signal, "
+        "A single event, not typical of the run: look on the host for what stopped the process then (a "
+        "signal, "
         "swapping, a "
         "file system, garbage collection).";
     finding.cost_once_ms = one.excess_ms;
@@ -268,7 +269,7 @@ void stragglers(const Facts& facts, Found& found) {
   if (contended) {
     finding.evidence += fmt::format(
         " Threads of all ranks waited for a processor, its own for {:.1f} ms of a step (summed over them): "
-        "what it takes longer may be of that.",
+        "this may be why it takes longer.",
         late.processor);
   }
   finding.next_step =

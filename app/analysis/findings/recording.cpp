@@ -91,7 +91,7 @@ void wrong_emission(const Facts& facts, Found& found) {
   Finding finding{
       Severity::warning,
       "Spans end that never began",
-      fmt::format("{}. Nothing is missing that could explain it. What they ended is in no figure.", where),
+      fmt::format("{}. No missing events explain it. The spans that they ended are in no figure.", where),
       "Look at what the program emits: a begin for every end, on the same lane, nested.",
       0,
       ev::kNoId};
@@ -115,7 +115,7 @@ void damage(const Facts& facts, Found& found) {
       empty ? "Nothing is recorded" : "The recording is not whole",
       evidence + (empty ? "There are no figures." : "Figures are of what could be read."),
       empty ? "Record the run again; docs/attach.md says how a PyTorch training comes to be recorded."
-            : "Look for a whole copy; of a run that was cut off this is all there is.",
+            : "Look for a complete copy; if the run was cut off, this is all there is.",
       0,
       ev::kNoId};
   finding.id = "recording_damaged";

@@ -137,10 +137,9 @@ void divergence(const Facts& facts, Found& found) {
   }
   if (largest > 0) evidence += fmt::format(" The largest norm of the gradients is {:.4g}.", largest);
   if (applied) evidence += " " + text_of(facts.store, *applied);
-  Finding finding{
-      Severity::error, "The training diverges", evidence,
-      "Lower the learning rate, warm it up, or clip gradients; steps after this are not worth their time.",
-      at_ns};
+  Finding finding{Severity::error, "The training diverges", evidence,
+                  "Lower the learning rate, warm it up, or clip gradients; steps after this are wasted.",
+                  at_ns};
   finding.id = "divergence";
   if (applied) {
     finding.rank = applied->rank;

@@ -13,7 +13,7 @@
 namespace shardscope::analysis {
 namespace {
 
-constexpr const char* kGoesOn = "The run goes on: events come in.";
+constexpr const char* kGoesOn = "The run continues: events come in.";
 
 /// The latest silences, over or ongoing.
 std::vector<store::Silence> latest_stops(const store::Store& store) {

@@ -25,7 +25,7 @@ std::size_t place_of(C category) {
 }
 
 std::string owner_name(const store::Store& store, const AliveBytes& part) {
-  if (part.owner == ev::kNoId) return "of no one owner";
+  if (part.owner == ev::kNoId) return "no single owner";
   return owner_kind(part.category) == OwnerKind::module ? module_name(store, part.owner)
                                                         : param_name(store, part.owner);
 }
@@ -78,7 +78,7 @@ AliveNode leaf(const Session& run, std::uint32_t rank, const AliveBytes& part, s
                std::span<const store::BucketState> buckets) {
   AliveNode node;
   node.label = owner_name(run.store(), part);
-  node.meaning = meaning_of(part.category);
+  node.category = part.category;
   node.bytes = part.bytes;
   if (part.since_ns > 0) node.since_ns = part.since_ns;
   node.why = why(run, rank, part, at_ns, buckets);
@@ -111,7 +111,7 @@ std::vector<AliveNode> in_blocks(std::vector<AliveNode> owners, const Size& size
     }
     AliveNode block;
     block.label = name;
-    block.meaning = members.front().meaning;
+    block.category = members.front().category;
     block.why = std::to_string(members.size()) + " owners";
     block.children = std::move(members);
     add_up(block);
@@ -171,7 +171,7 @@ std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank, const 
   for (const C category : stack_order()) {
     AliveNode node;
     node.label = word(category);
-    node.meaning = meaning_of(category);
+    node.category = category;
     std::vector<AliveNode> owners;
     for (const AliveBytes& part : alive.parts) {
       if (part.category == category) owners.push_back(leaf(run, rank, part, alive.at_ns, buckets));
@@ -179,7 +179,7 @@ std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank, const 
     if (const std::int64_t more = alive.unexplained[static_cast<std::size_t>(category)]; more != 0) {
       AliveNode rest;
       rest.label = "allocation not recorded";
-      rest.meaning = node.meaning;
+      rest.category = node.category;
       rest.bytes = more;
       rest.why = "events are missing, or the detail was below params when it was made";
       owners.push_back(std::move(rest));
@@ -224,7 +224,7 @@ std::vector<AliveNode> alive_difference(const Session& run, std::uint32_t rank, 
   for (auto& [category, owners] : categories) {
     AliveNode node;
     node.label = word(category);
-    node.meaning = meaning_of(category);
+    node.category = category;
     node.children = in_blocks(std::move(owners), size);
     add_up(node);
     out.push_back(std::move(node));

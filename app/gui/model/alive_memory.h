@@ -40,7 +40,7 @@ struct AliveMemory {
 /// A row of the tree: a category, its blocks of the model, their owners.
 struct AliveNode {
   std::string label;
-  Meaning meaning = Meaning::neutral;
+  ev::MemoryCategory category{};  ///< its own, or that of what it is inside of
   std::int64_t bytes = 0;
   std::int64_t before = 0;               ///< bytes at the earlier time; 0 outside of a difference
   std::optional<std::int64_t> since_ns;  ///< the earliest of its owners

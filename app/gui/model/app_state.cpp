@@ -233,7 +233,7 @@ bool AppState::go_to_step(std::uint32_t wanted) {
     if (row.step != wanted) continue;
     const std::int64_t end = row.end_ns == store::kOpen ? store().end_ns() : row.end_ns;
     const std::int64_t margin = std::max<std::int64_t>((end - row.begin_ns) / 40, 1);
-    time.set({row.begin_ns - margin, end + margin}, store().end_ns());
+    time.go({row.begin_ns - margin, end + margin}, store().end_ns());
     time_placed = true;
     follow = false;
     cursor_ns = row.begin_ns + (end - row.begin_ns) * 2 / 5;
@@ -297,9 +297,13 @@ void AppState::forget_run() {
   cursor_ns.reset();
   measured.reset();
   history.clear();
-  const ViewOptions view = timeline.view;  // a user setting, kept for the next run
+  // Settings of the user are kept for the next run.
+  const ViewOptions view = timeline.view;
+  RowChoices rows = timeline;
+  if (rows.order == RankOrder::own) rows.order = RankOrder::number;
   timeline = {};
   timeline.view = view;
+  static_cast<RowChoices&>(timeline) = std::move(rows);
   timeline_scroll = 0;
   elements = {};
   find.forget();

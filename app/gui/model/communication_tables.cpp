@@ -137,7 +137,7 @@ SpanTable collective_table(const Session& run, std::uint32_t rank, std::int64_t 
   SpanTable out;
   out.table.columns = {{"begin", 0.9F, true, "Since the run's first event"},
                        {"operation", 1.0F},
-                       {"holds", 1.8F, false, "Modules whose parameters a gather moves"},
+                       {"contents", 1.8F, false, "Modules whose parameters a gather moves"},
                        {"bytes", 0.8F, true, "S: full size over its ranks (metrics 2.3)"},
                        {"length", 0.7F, true, "begin to end, waiting for the last rank included"},
                        {"waited", 0.7F, true, "until every rank had arrived"},

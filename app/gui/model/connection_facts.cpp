@@ -1,6 +1,9 @@
 #include "app/gui/model/connection_facts.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +13,18 @@
 #include "app/store/losses.h"
 
 namespace shardscope::gui {
+namespace {
+
+/// "lowered from kernels to steps by ann" of the newest command that lowered the detail level; empty: none.
+std::string newest_lowering(std::span<const store::Message> messages) {
+  constexpr std::size_t kBeforeLowered = store::kControlPrefix.size() + std::string_view("detail ").size();
+  std::string newest;
+  for (const store::Message& message : messages)
+    if (message.text.starts_with(store::kDetailLowered)) newest = message.text.substr(kBeforeLowered);
+  return newest;
+}
+
+}  // namespace
 
 std::string link_text(const Session& run) {
   static constexpr const char* kLinks[] = {"connecting", "catching up", "live", "connection lost", "ended"};
@@ -30,7 +45,7 @@ Table connection_table(const AppState& app) {
   using Link = collector::Viewer::Link;
   const bool lost = run.live() && run.link() == Link::lost;
   add("endpoint", run.source());
-  add("state", link_text(run), run.disconnected() ? "what had arrived is kept" : "",
+  add("state", link_text(run), run.disconnected() ? "received events are kept" : "",
       lost ? Tone::bad : Tone::normal);
   const auto connected = std::ranges::count_if(
       store.ranks(), [](const store::RankRow& rank) { return rank.connected && !rank.finished; });
@@ -47,18 +62,21 @@ Table connection_table(const AppState& app) {
   add("backlog",
       !behind ? "none"
               : bytes(static_cast<std::int64_t>(traffic.waiting_bytes)).text() + " here, " +
-                    grouped(static_cast<std::int64_t>(traffic.items_behind)) + " pieces at the collector",
-      "received and not taken in yet; and not sent yet", behind ? Tone::warning : Tone::normal);
+                    grouped(static_cast<std::int64_t>(traffic.items_behind)) + " items at the collector",
+      "here: received, not processed yet; at the collector: not sent yet",
+      behind ? Tone::warning : Tone::normal);
   const store::Losses losses = store::losses_of(store);
   add("lost", store::text_of(losses), "", losses.any() ? Tone::bad : Tone::normal);
   const auto detail = store.recorded_detail();
+  const std::string lowered = newest_lowering(store.messages());
   add("detail", detail ? ev::name_of(*detail) : "not known",
-      store::detail_was_lowered(store.messages()) ? "it was lowered" : "the highest that ranks have sent",
-      store::detail_was_lowered(store.messages()) ? Tone::warning : Tone::normal);
+      lowered.empty() ? "the highest that ranks have sent" : lowered,
+      lowered.empty() ? Tone::normal : Tone::warning);
   const collector::ControlState control = run.control();
   if (control.paused)
     add("pause", "held at gate " + std::to_string(control.gate),
-        decimal(control.lease_left_s, 0) + " s until it goes on by itself, unless a viewer stays");
+        decimal(control.lease_left_s, 0) +
+            " s until the run resumes by itself, unless a viewer stays connected");
   const std::string newest = store::newest_control(store.messages());
   add("control", newest.empty() ? "no viewer has paused it or changed its detail" : newest,
       control.note.empty() ? "the newest command, and who gave it" : control.note);

@@ -171,7 +171,7 @@ class CopyRecording::Copier : public collector::ViewObserver {
     std::string text =
         "This file is a copy of a live run, recorded by a window. It ends because " + why + ".";
     if (figures_.catching_up) {
-      text += " It was still catching up with the run: it ends " +
+      text += " The copy was still catching up with the run: it ends " +
               decimal(static_cast<double>(end_ns) * 1e-9, 1) + " s after its first event.";
     }
     writer_->message({end_ns, 0, instrumentation::Severity::info, text + what_is_missing()});

@@ -10,25 +10,26 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_family.h"
 #include "app/gui/model/span_text.h"
+#include "app/gui/model/step_of.h"
 #include "app/store/span_time.h"
 #include "instrumentation/param_status.h"
 
 namespace shardscope::gui {
 namespace {
 
-constexpr std::size_t kHistoryRows = 64;
+constexpr std::size_t kHistoryRows = 64, kChanges = 256;
 
 /// Self time and enclosing spans. The panels Find and Statistics list similar spans.
 void add_family(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const SpanFamily& family = app.family.of(app.store(), lane, span);
   if (family.children > 0 && family.self_ns)
     add(out, "self time", duration(*family.self_ns),
-        "duration - " + std::to_string(family.children) + " spans directly inside, on the same lane");
-  std::string parents;
+        "duration - " + std::to_string(family.children) + " child spans on the same lane");
   for (const store::Span& parent : family.parents) {
-    parents += (parents.empty() ? "" : ", ") + short_label(app.store(), lane.rank, parent);
+    out.parents.push_back({label_of(app.store(), lane.rank, parent),
+                           duration(store::time_of(app.store(), lane.rank, parent).running_ns).text(), lane,
+                           parent});
   }
-  if (!parents.empty()) add(out, "inside", parents);
 }
 
 /// Related spans, by the ids of gathers and buckets (relations.h).
@@ -52,23 +53,21 @@ void add_relations(const AppState& app, store::LaneId lane, const store::Span& s
   }
 }
 
-/// Memory change; children by name and messages only where the list under the fields is empty.
+/// Memory change, children by name and messages.
 void add_inside(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const SpanInside& inside = app.inside.of(app.store(), lane, span);
   if (inside.memory_bytes && *inside.memory_bytes != 0)
     add(out, "memory",
         (*inside.memory_bytes > 0 ? "+" : "\u2212") + bytes(std::abs(*inside.memory_bytes)).text(),
         "bytes on the device at its end - at its begin");
-  if (!out.history.empty()) return;
-  if (!inside.children.empty() || !inside.messages.empty()) out.history_title = "Inside it";
   for (std::size_t i = 0; i < std::min(inside.children.size(), kHistoryRows); ++i) {
     const SpanInside::Children& group = inside.children[i];
     const std::string times = group.count > 1 ? grouped(static_cast<std::int64_t>(group.count)) + " x, " : "";
-    out.history.push_back({group.first_ns, group.name, times + duration(group.time_ns).text()});
+    out.inside.push_back({group.first_ns, group.name, times + duration(group.time_ns).text()});
   }
   for (const std::size_t message : inside.messages) {
     const store::Message& said = app.store().messages()[message];
-    out.history.push_back({said.at_ns, said.text, "message"});
+    out.inside.push_back({said.at_ns, said.text, "message"});
   }
 }
 
@@ -130,11 +129,16 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
     const auto invalidation = analysis::invalidation_before(data, rank, state.since_ns);
     if (invalidation) out.reason += ": " + analysis::explain(data, *invalidation);
   }
-  const auto history = data.status_history(rank, param, at_ns, kHistoryRows);
-  out.history_title = "Latest changes";
+  // All of the step that is looked at, so that the list stays while one goes through it.
+  const auto steps = data.steps();
+  const auto step = step_of(steps, at_ns);
+  const std::int64_t until =
+      step && steps[*step].end_ns != store::kOpen ? std::max(at_ns, steps[*step].end_ns) : data.end_ns();
+  const auto history = data.status_history(rank, param, until, kChanges);
+  out.history_title = step ? "Changes up to the end of step " + std::to_string(steps[*step].step) : "Changes";
   for (auto change = history.rbegin(); change != history.rend(); ++change) {
     out.history.push_back({change->at_ns, word(static_cast<plan::ParamStatus>(change->state.status)),
-                           cause_word(data, change->state.cause)});
+                           cause_word(data, change->state.cause), ev::kNoId, change->at_ns > at_ns});
   }
   return out;
 }

@@ -24,12 +24,14 @@ struct HistoryRow {
   std::string text;
   std::string value;
   std::uint32_t param = ev::kNoId;
+  bool later = false;  ///< after the time that is looked at
 };
 
-/// A span that the selected one waits for, or that waits for it. A click selects it.
+/// Another span: one that the selected one waits for, that waits for it, or that it is inside of. A click
+/// selects it.
 struct RelatedRow {
   std::string text;   ///< "used by h.3.attn forward"
-  std::string value;  ///< time from the one to the other
+  std::string value;  ///< time from the one to the other; of a parent its duration
   store::LaneId lane;
   store::Span span;
 };
@@ -39,10 +41,12 @@ struct Details {
   std::string subtitle;
   Meaning meaning = Meaning::neutral;
   std::vector<Field> fields;
-  std::string reason;  ///< why, in a sentence
+  std::string reason;               ///< why, in a sentence
+  std::vector<RelatedRow> parents;  ///< innermost first
   std::vector<RelatedRow> related;
   std::string history_title;
   std::vector<HistoryRow> history;  ///< newest first
+  std::vector<HistoryRow> inside;   ///< children by name, the longest first, and messages
 };
 
 /// Details of the selection; the title is empty without one.

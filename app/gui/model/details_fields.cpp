@@ -17,7 +17,8 @@ void add_time(const store::SpanTime& time, const char* formula, Details& out) {
       : time.goes_on ? "so far"
                      : "up to the last event",
       duration(time.running_ns), formula);
-  if (time.paused_ns > 0) add(out, "paused", duration(time.paused_ns), "held by the user; in no duration");
+  if (time.paused_ns > 0)
+    add(out, "paused", duration(time.paused_ns), "paused by the user; not in durations");
 }
 
 void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out) {

@@ -46,19 +46,7 @@ bool has_gradient(const store::Store& store, const ev::ParamInfo& info, std::uin
     const bool as_deepspeed = plan::holds_gradient_buffers(zero) || !store.tables().framework.empty();
     return zero.stage == 0 || (zero.stage == 1 && !as_deepspeed);
   }
-  if (status != GradientStatus::none) return true;
-  bool written = false;
-  const store::LaneId lane{rank, ev::StreamId::compute};
-  analysis::for_each_span(
-      store, lane, store.steps()[*step].begin_ns, at_ns + 1, [&](const store::Span& span) {
-        if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen || span.end_ns > at_ns) {
-          return;
-        }
-        const auto module = ev::as<ev::EventKind::module_begin>(span);
-        written |= module.pass == ev::Pass::backward &&
-                   std::ranges::find(info.modules, module.module) != info.modules.end();
-      });
-  return written;
+  return status != GradientStatus::none;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/gui/model/match.h"
+#include "app/gui/model/moved_params.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
 #include "app/store/lane.h"
@@ -22,6 +23,18 @@ bool is_of_a_module(ev::GpuOwner owner) noexcept {
   return owner == ev::GpuOwner::forward || owner == ev::GpuOwner::backward ||
          owner == ev::GpuOwner::recompute;
 }
+
+bool is_quoted(std::string_view typed) {
+  return typed.size() >= 2 && typed.front() == '"' && typed.back() == '"';
+}
+
+/// Adds `id` to the set.
+void insert(std::vector<bool>& set, std::uint32_t id) {
+  if (set.size() <= id) set.resize(id + 1);
+  set[id] = true;
+}
+
+bool contains(const std::vector<bool>& set, std::uint32_t id) { return id < set.size() && set[id]; }
 
 bool same_name(std::string_view name, std::string_view typed) {
   return name.size() == typed.size() && matches(name, typed);
@@ -90,13 +103,36 @@ void SpanSearch::start(SpanQuery query) {
   state_ = State::planning;
 }
 
-bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds time) {
+void SpanSearch::read_words(const store::Store& store) {
+  if (is_quoted(query_.words)) return;
+  std::string_view typed = query_.words;
+  while (!typed.empty()) {
+    const std::size_t end = std::min(typed.find(' '), typed.size());
+    Word word{std::string(typed.substr(0, end)), false, {}, {}};
+    typed.remove_prefix(std::min(end + 1, typed.size()));
+    if (word.text.empty()) continue;
+    word.number = word.text.find_first_not_of("0123456789") == std::string::npos;
+    // A number is that of a collective; in the names of parameters it is in nearly all.
+    if (store.has_tables() && !word.number) {
+      for (const ev::ParamInfo& param : store.tables().params) {
+        if (matches(param_name(store, param.id), word.text)) insert(word.params, param.id);
+      }
+      for (const ev::ModuleInfo& module : store.tables().modules) {
+        if (matches(module_name(store, module.id), word.text)) insert(word.modules, module.id);
+      }
+    }
+    words_.push_back(std::move(word));
+  }
+}
+
+bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds time, const RunIndex* index) {
   if (state_ == State::idle || state_ == State::done) return false;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   if (state_ == State::planning && lanes_.empty()) {
     origin_ns_ = store.origin_ns();
     until_ns_ = store.end_ns() + 1;
+    read_words(store);
     for (const store::LaneId& id : store.lanes()) lanes_.push_back({id, {}, 0});
   }
   do {
@@ -106,7 +142,7 @@ bool SpanSearch::advance(const store::Store& store, std::chrono::nanoseconds tim
       else
         plan(store, lanes_[cursors_.size()].id);
     } else if (Cursor* const cursor = next_cursor(); cursor != nullptr && hits_ < query_.most) {
-      search_part(store, *cursor);
+      search_part(store, *cursor, index);
     } else {
       cut_short_ = cursor != nullptr;
       for (Lane& lane : lanes_) lane.settled = lane.hits.size();
@@ -173,13 +209,13 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
   Key key{static_cast<std::uint64_t>(span.kind) << 48U | std::uint64_t{span.code} << 40U |
               static_cast<std::uint64_t>(lane.stream) << 32U,
           0, 0};
-  bool numbered = false;
+  bool own = false;
   switch (span.kind) {
     case ev::EventKind::step_begin:
     case ev::EventKind::micro_step_begin:
     case ev::EventKind::collective_begin:
     case ev::EventKind::reduce_wait_begin:
-      numbered = true;
+      own = true;
       break;
     case ev::EventKind::kernel_begin:
       key.kind |= lane.rank;
@@ -209,17 +245,18 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
   if (is_new) names_.push_back(name);
   out.name = id->second;
   out.module = module_of(span);
-  out.numbered = numbered;
+  out.own = own;
   const std::string_view typed = query_.words;
-  if (typed.size() >= 2 && typed.front() == '"' && typed.back() == '"') {
+  if (is_quoted(typed)) {
     out.matches = same_name(name, typed.substr(1, typed.size() - 2));
-    out.numbered = false;
+    out.own = false;
   } else {
     std::string text = name + " " + word(lane.stream);
     if (out.module != ev::kNoId) text += " " + module_name(store, out.module);
     // Includes all waits for this module.
     if (span.kind == ev::EventKind::fetch_wait_begin) text += " " + label_of(store, lane.rank, span);
-    out.matches = matches(text, typed);
+    for (const Word& one : words_) out.words.push_back(matches(text, one.text));
+    out.matches = std::ranges::find(out.words, false) == out.words.end();
     // A search for all spans asks where the time went: pauses are excluded from every sum.
     if (span.kind == ev::EventKind::paused_begin && matches(word(lane.stream), typed)) out.matches = false;
   }
@@ -227,21 +264,26 @@ const SpanSearch::Known& SpanSearch::known(const store::Store& store, store::Lan
 }
 
 /// A number in the words must match a whole number: "12" does not match "all-gather 112".
-bool SpanSearch::matches_label(const store::Store& store, store::LaneId lane, const store::Span& span) const {
-  const std::string text = " " + label_of(store, lane.rank, span) + " " + word(lane.stream) + " ";
-  std::string_view typed = query_.words;
-  while (!typed.empty()) {
-    const std::size_t end = std::min(typed.find(' '), typed.size());
-    const std::string_view one = typed.substr(0, end);
-    typed.remove_prefix(std::min(end + 1, typed.size()));
-    const bool number = !one.empty() && one.find_first_not_of("0123456789") == std::string_view::npos;
-    if (number ? text.find(" " + std::string(one) + " ") == std::string::npos : !matches(text, one))
-      return false;
+bool SpanSearch::matches_itself(const store::Store& store, store::LaneId lane, const store::Span& span,
+                                const Known& known, const RunIndex* index) const {
+  const std::string text = " " + label_of(store, lane.rank, span) + " ";
+  std::span<const std::uint32_t> params;
+  std::uint32_t module = ev::kNoId;
+  if (index != nullptr && span.kind == ev::EventKind::collective_begin) {
+    params = moved_params(*index, lane, span);
+    module = moved_for(store, *index, lane, span);
+  }
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    const Word& one = words_[i];
+    const bool named = one.number ? text.find(" " + one.text + " ") != std::string::npos
+                                  : known.words[i] || matches(text, one.text);
+    const auto moved = [&](std::uint32_t param) { return contains(one.params, param); };
+    if (!named && !contains(one.modules, module) && std::ranges::none_of(params, moved)) return false;
   }
   return true;
 }
 
-void SpanSearch::search_part(const store::Store& store, Cursor& cursor) {
+void SpanSearch::search_part(const store::Store& store, Cursor& cursor, const RunIndex* index) {
   Lane& lane = lanes_[cursor.lane];
   const std::int64_t from = cursor.bounds[cursor.next];
   const std::int64_t to = cursor.bounds[cursor.next + 1];
@@ -255,7 +297,7 @@ void SpanSearch::search_part(const store::Store& store, Cursor& cursor) {
     rows_[depth].hit.assign(rows_[depth].spans.size(), SIZE_MAX);
     searched_ += rows_[depth].spans.size();
   }
-  collect_hits(store, lane);
+  collect_hits(store, lane, index);
   relate_to_parents(store, lane, cursor);
   lane.settled = lane.hits.size();
   if (cursor.done()) return;
@@ -265,11 +307,11 @@ void SpanSearch::search_part(const store::Store& store, Cursor& cursor) {
 }
 
 /// Hits of all depths of the part, in order of begin.
-void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
+void SpanSearch::collect_hits(const store::Store& store, Lane& lane, const RunIndex* index) {
   struct Found {
     std::int64_t begin_ns;
     std::size_t depth, index;
-    Known known;
+    std::uint32_t name, module;
   };
   std::vector<Found> found;
   for (std::size_t depth = 0; depth < rows_.size(); ++depth) {
@@ -280,8 +322,10 @@ void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
                             (span.end_ns > query_.begin_ns || span.begin_ns >= query_.begin_ns);
       if (!overlaps) continue;
       const Known& known = this->known(store, lane.id, span);
-      if (known.matches || (known.numbered && matches_label(store, lane.id, span)))
-        found.push_back({span.begin_ns, depth, i, known});
+      if (!known.matches && !(known.own && matches_itself(store, lane.id, span, known, index))) continue;
+      const bool collective = span.kind == ev::EventKind::collective_begin && index != nullptr;
+      found.push_back({span.begin_ns, depth, i, known.name,
+                       collective ? moved_for(store, *index, lane.id, span) : known.module});
     }
   }
   std::ranges::sort(found, [](const Found& x, const Found& y) {
@@ -294,8 +338,8 @@ void SpanSearch::collect_hits(const store::Store& store, Lane& lane) {
     SpanHit& hit = lane.hits.emplace_back();
     hit.begin_ns = span.begin_ns;
     hit.time_ns = hit.self_ns = store::time_of(store, lane.id.rank, span).running_ns;
-    hit.name = one.known.name;
-    hit.module = one.known.module;
+    hit.name = one.name;
+    hit.module = one.module;
     if (const auto step = step_of(steps, span.begin_ns)) hit.step = steps[*step].step;
     hit.depth = static_cast<std::uint8_t>(one.depth);
     hit.wait = store::is_wait(span.kind);

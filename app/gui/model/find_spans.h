@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "app/gui/model/run_index.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
@@ -17,7 +18,8 @@ namespace shardscope::gui {
 namespace ev = shardscope::instrumentation;
 
 struct SpanQuery {
-  /// Words that the name must contain, ignoring case. In quotation marks: the whole name.
+  /// Words that the name must contain, ignoring case; of a collective the name, the module it was started
+  /// for, or a parameter that it moves. In quotation marks: the whole name.
   std::string words;
   /// Includes spans that overlap [begin, end), with their full duration.
   std::int64_t begin_ns = store::Store::kBegin, end_ns = store::Store::kEnd;
@@ -49,8 +51,9 @@ class SpanSearch {
 
   void start(SpanQuery query);
   /// Works for about `time`, at least on one part of a lane. False when there was nothing to do. A caller
-  /// that keeps indexes into lanes() or names must check outdated() first and start anew.
-  bool advance(const store::Store& store, std::chrono::nanoseconds time);
+  /// that keeps indexes into lanes() or names must check outdated() first and start anew. `index`: what
+  /// collectives move; null: they are known by their names only.
+  bool advance(const store::Store& store, std::chrono::nanoseconds time, const RunIndex* index = nullptr);
   [[nodiscard]] const SpanQuery& query() const noexcept { return query_; }
   [[nodiscard]] bool done() const noexcept { return state_ == State::done; }
   /// The store's time 0 has moved since the start (Store::origin_ns): stored times refer to the old axis.
@@ -83,6 +86,12 @@ class SpanSearch {
     std::vector<Carried> carried;      ///< by depth
     [[nodiscard]] bool done() const noexcept { return next + 1 >= bounds.size(); }
   };
+  /// A word of the query, and the parameters and modules (by id) whose names contain it.
+  struct Word {
+    std::string text;
+    bool number = false;
+    std::vector<bool> params, modules;
+  };
   struct Key {
     std::uint64_t kind = 0;  ///< kind, code and stream; and the rank where names are per rank
     std::uint32_t a = 0, b = 0;
@@ -95,23 +104,26 @@ class SpanSearch {
   struct Known {
     std::uint32_t name = 0, module = ev::kNoId;
     bool matches = false;
-    bool numbered = false;  ///< labels contain a number per span, which the words may ask for
+    bool own = false;         ///< each span has a number or contents of its own, which the words may ask for
+    std::vector<bool> words;  ///< which words the shared name contains
   };
   struct Row {
     std::vector<store::Span> spans;
     std::vector<std::size_t> hit;  ///< index of the hit, or SIZE_MAX
   };
 
+  void read_words(const store::Store& store);
   void plan(const store::Store& store, store::LaneId id);
-  void search_part(const store::Store& store, Cursor& cursor);
+  void search_part(const store::Store& store, Cursor& cursor, const RunIndex* index);
   [[nodiscard]] Cursor* next_cursor();
   const Known& known(const store::Store& store, store::LaneId lane, const store::Span& span);
-  [[nodiscard]] bool matches_label(const store::Store& store, store::LaneId lane,
-                                   const store::Span& span) const;
-  void collect_hits(const store::Store& store, Lane& lane);
+  [[nodiscard]] bool matches_itself(const store::Store& store, store::LaneId lane, const store::Span& span,
+                                    const Known& known, const RunIndex* index) const;
+  void collect_hits(const store::Store& store, Lane& lane, const RunIndex* index);
   void relate_to_parents(const store::Store& store, Lane& lane, Cursor& cursor);
 
   SpanQuery query_;
+  std::vector<Word> words_;
   State state_ = State::idle;
   bool cut_short_ = false;
   std::int64_t origin_ns_ = 0, until_ns_ = 0;

@@ -59,7 +59,11 @@ bool Finder::advance(const AppState& app, std::chrono::nanoseconds time) {
     ++version;
   }
   if (anew || marks.filter() != filter) marks.start(filter);
-  const bool searched = search.advance(store, left() / 2);
+  const RunIndex& index = app.run->index();
+  const bool indexed = index.whole() || index.covers(query.begin_ns, query.end_ns);
+  // The index of a long run follows the visible range, perhaps away from a search that is not done.
+  if (anew || !search.done()) by_contents = indexed && (anew || by_contents);
+  const bool searched = search.advance(store, left() / 2, by_contents ? &index : nullptr);
   const bool counted = statistics.advance(search, left() / 2);
   const bool picked = rows.advance(search, left() / 2);
   const bool marked_more = marks.advance(search, left());
@@ -124,9 +128,9 @@ void go_to_span(AppState& app, store::LaneId lane, const store::Span& span) {
   const std::int64_t end = store::time_of(app.store(), lane.rank, span).until_ns;
   const std::int64_t length = std::max<std::int64_t>(end - span.begin_ns, 1);
   constexpr std::int64_t kSeen = 400, kZoomed = 20;  // fractions of the visible range
-  if (app.time.range().length() / kSeen > length) {
+  if (app.time.goal().length() / kSeen > length) {
     const std::int64_t margin = std::max(length * kZoomed / 2, TimeAxis::kShortest);
-    app.time.set({span.begin_ns - margin, end + margin}, app.store().end_ns());
+    app.time.go({span.begin_ns - margin, end + margin}, app.store().end_ns());
   } else {
     app.time.reveal({span.begin_ns, end}, app.store().end_ns());
   }
@@ -146,7 +150,7 @@ bool go_to_next_hit(AppState& app, Toward toward) {
   if (app.find.at)
     from = *app.find.at;
   else if (!app.cursor_ns)
-    from.begin_ns = toward == Toward::later ? app.time.range().begin_ns : app.time.range().end_ns;
+    from.begin_ns = toward == Toward::later ? app.time.goal().begin_ns : app.time.goal().end_ns;
   const auto next = next_hit(app.find.search, app.find.filter, from, toward);
   if (next) go_to_hit(app, *next);
   return next.has_value();
@@ -193,7 +197,7 @@ Table hit_table(const AppState& app, const std::vector<HitRef>& rows) {
                    {"rank", 0.4F, true},
                    {"begin", 0.8F, true, "Since the run's first event"},
                    {"time", 0.7F, true, "Pauses cut out"},
-                   {"self", 0.7F, true, "Without what lies directly inside, on the same lane"},
+                   {"self", 0.7F, true, "Without child spans on the same lane"},
                    {"step", 0.4F, true}};
   const SpanSearch& search = app.find.search;
   const NameCells& names = app.name_cells();
@@ -201,8 +205,14 @@ Table hit_table(const AppState& app, const std::vector<HitRef>& rows) {
   for (const HitRef& ref : rows) {
     const SpanSearch::Lane& lane = search.lanes()[ref.lane];
     const SpanHit& hit = lane.hits[ref.hit];
+    std::string name = search.name(hit.name);
+    if (hit.module != ev::kNoId) {
+      // Of a collective what it moves, of a wait what is waited for.
+      const std::string module = module_name(app.store(), hit.module);
+      if (name.find(module) == std::string::npos) name += " " + module;
+    }
     table.add({{word(lane.id.stream), {}, Tone::muted, {}, ""},
-               names.cell(search.name(hit.name)),
+               names.cell(name),
                number_cell(lane.id.rank, std::to_string(lane.id.rank)),
                number_cell(static_cast<double>(hit.begin_ns), timestamp(hit.begin_ns, 1'000)),
                time(hit.time_ns),

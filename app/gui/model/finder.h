@@ -40,6 +40,8 @@ struct Finder {
   std::uint64_t version = 0;   ///< incremented when the results change
   /// Number of searches and of statistics started; a change invalidates indexes into the previous results.
   std::uint64_t searches = 0, countings = 0;
+  /// Collectives are found by what they move too. False for what is outside of the index of a long run.
+  bool by_contents = true;
   bool again = true;  ///< restart the search: initially, and when the same search is requested again
 
   /// Set by a panel that shows the results: the search is continued and hits are marked, this frame and next.

@@ -40,17 +40,17 @@ FindingDetail detail_of(const store::Store& store, const analysis::Finding& find
 }
 
 std::string advice_words(const Session& run) {
-  if (!run.recorded()) return "not predicted: what-if plays recordings, and this run is not recorded here";
+  if (!run.recorded()) return "not predicted: what-if needs a recording of the run";
   if (!run.store().has_tables() || analysis::framework_of(run.store().tables()) != analysis::Framework::zero)
-    return "not predicted: changes are tried by themselves on runs of Shardscope's own runtime only";
+    return "not predicted: changes are simulated automatically only for runs of Shardscope's own runtime";
   switch (run.advice().state()) {
     case AdviceRun::State::asking:
-      return "what-if is playing the changes that the findings name";
+      return "simulating the suggested changes";
     case AdviceRun::State::failed:
       return "not predicted: " + run.advice().problem();
     case AdviceRun::State::not_asked:
-      return "not predicted yet: what-if is asked while a window shows the findings; `shardscope findings` "
-             "asks it too";
+      return "not predicted yet: the gain is computed while a window shows the recording's findings, and by "
+             "`shardscope findings`";
     case AdviceRun::State::answered:
       break;
   }

@@ -34,7 +34,7 @@ std::string owner_name(const store::Store& store, const store::Span& span) {
   const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
   switch (fields.owner_kind) {
     case ev::GpuOwner::none:
-      return "launched for nothing recorded";
+      return "no recorded launcher";
     case ev::GpuOwner::collective:
       return "collectives";
     default:

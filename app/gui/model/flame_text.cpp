@@ -10,7 +10,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr const char* kClick = "Click: this alone, and the longest one is selected in the timeline";
+constexpr const char* kClick = "Click to zoom to it and select its longest span in the timeline";
 
 std::string length(std::int64_t ns) { return duration(ns).text(); }
 
@@ -43,7 +43,7 @@ void longest_rank(const FlameTree& tree, std::uint32_t node, std::vector<Field>&
 std::string FlameTimes::total_text() const { return length(total_ns); }
 
 std::string FlameTimes::text() const {
-  return has_inside && self_ns > 0 ? total_text() + ", own " + length(self_ns) : total_text();
+  return has_inside && self_ns > 0 ? total_text() + ", self " + length(self_ns) : total_text();
 }
 
 FlameTimes flame_times(const FlameTree& tree, std::uint32_t node, std::optional<std::size_t> rank) {
@@ -100,12 +100,12 @@ Details flame_details(const FlameTree& tree, std::uint32_t top, const FlamePlace
   out.meaning = meaning_of(node.kind, node.code);
   const FlameTimes times = flame_times(tree, place.node, place.rank);
   out.fields.push_back({"time, " + who, times.total_text(), "", ""});
-  out.fields.push_back({"own", length(times.self_ns), "", ""});
+  out.fields.push_back({"self", length(times.self_ns), "", ""});
   const auto total = [&](std::uint32_t one) {
     return place.rank ? tree.total_of(one, *place.rank) : tree.nodes()[one].total_ns;
   };
   if (node.parent != ev::kNoId && node.parent != 0)
-    out.fields.push_back({"of what it lies in", share(total(place.node), total(node.parent)), "%", ""});
+    out.fields.push_back({"of its parent", share(total(place.node), total(node.parent)), "%", ""});
   if (place.node != 0) out.fields.push_back({"of all spans", share(total(place.node), total(0)), "%", ""});
   if (place.node != 0 && place.node != top && node.parent != top && top != 0)
     out.fields.push_back({"of " + flame_label(tree, top, 24), share(total(place.node), total(top)), "%", ""});

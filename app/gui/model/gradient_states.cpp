@@ -15,12 +15,41 @@ bool reduces(ev::CollectiveOp op) {
          op == ev::CollectiveOp::reduce;
 }
 
+/// Gradients that a backward has written, and that are in no bucket and no reduction since: accumulation
+/// without reduction, and runs without buckets.
+void add_accumulated(const store::Store& store, std::uint32_t rank, std::int64_t begin, std::int64_t at_ns,
+                     std::vector<GradientState>& states) {
+  std::vector<std::vector<std::uint32_t>> params_of(store.tables().modules.size());
+  for (const ev::ParamInfo& param : store.tables().params) {
+    for (const std::uint32_t module : param.modules) {
+      if (module < params_of.size() && !param.frozen) params_of[module].push_back(param.id);
+    }
+  }
+  analysis::for_each_span(
+      store, {rank, ev::StreamId::compute}, begin, at_ns + 1, [&](const store::Span& span) {
+        if (span.kind != ev::EventKind::module_begin || span.begin_ns < begin || span.end_ns > at_ns) return;
+        const auto fields = ev::as<ev::EventKind::module_begin>(span);
+        if (fields.pass != ev::Pass::backward || fields.module >= params_of.size()) return;
+        for (const std::uint32_t param : params_of[fields.module]) {
+          if (param >= states.size()) continue;
+          GradientState& state = states[param];
+          const bool anew = state.status == GradientStatus::none ||
+                            state.status == GradientStatus::accumulated ||
+                            state.status == GradientStatus::reduced;
+          if (anew && state.since_ns < span.begin_ns)
+            state = {GradientStatus::accumulated, ev::kNoId, span.end_ns};
+        }
+      });
+}
+
 }  // namespace
 
 const char* word(const store::Vocabulary& words, GradientStatus status) noexcept {
   switch (status) {
     case GradientStatus::none:
       return "none";
+    case GradientStatus::accumulated:
+      return "accumulated, not reduced yet";
     case GradientStatus::in_bucket:
       return words.in_bucket;
     case GradientStatus::flushed:
@@ -73,6 +102,7 @@ std::vector<GradientState> gradient_states(const store::Store& store, std::uint3
           done ? span.end_ns : span.begin_ns);
     }
   });
+  add_accumulated(store, rank, begin, at_ns, out);
   return out;
 }
 

@@ -1,5 +1,5 @@
-// State of a rank's gradients at a time, for every stage: not written, in a bucket, being reduced,
-// reduced.
+// State of a rank's gradients at a time, for every stage: not written, accumulated, in a bucket, being
+// reduced, reduced.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ namespace shardscope::gui {
 namespace ev = shardscope::instrumentation;
 
 enum class GradientStatus : std::uint8_t {
-  none,       ///< not written in this step yet, or freed
-  in_bucket,  ///< in a bucket that is filling
-  flushed,    ///< its bucket was flushed and waits for its reduction
+  none,         ///< not written in this step yet
+  accumulated,  ///< its module's backward is over; not given to a bucket or a reduction yet
+  in_bucket,    ///< in a bucket that is filling
+  flushed,      ///< its bucket was flushed and waits for its reduction
   reducing,
-  reduced,  ///< at its owner; below stage 2: at every rank
+  reduced,  ///< at its owner, and freed elsewhere; below stage 2: at every rank
 };
 /// In the vocabulary of the run's framework.
 [[nodiscard]] const char* word(const store::Vocabulary& words, GradientStatus status) noexcept;

@@ -42,17 +42,16 @@ std::string group_name(const store::Store& store, const SpanSearch& search, Grou
 GroupTable group_table(const store::Store& store, const SpanSearch& search, const SpanStatistics& statistics,
                        std::size_t most) {
   GroupTable out;
-  out.table.columns = {
-      {word(statistics.by()), 2, false, "", false, 130},
-      {"count", 0.6F, true},
-      {"total", 0.7F, true, "Sum of the times, pauses cut out"},
-      {"mean", 0.7F, true},
-      {"p50", 0.7F, true, "Median"},
-      {"p95", 0.7F, true},
-      {"p99", 0.7F, true},
-      {"max", 0.7F, true},
-      {"self", 0.7F, true, "Sum of the times without what lies directly inside, on the same lane"},
-      {"min", 0.7F, true}};
+  out.table.columns = {{word(statistics.by()), 2, false, "", false, 130},
+                       {"count", 0.6F, true},
+                       {"total", 0.7F, true, "Sum of the times, pauses cut out"},
+                       {"mean", 0.7F, true},
+                       {"p50", 0.7F, true, "Median"},
+                       {"p95", 0.7F, true},
+                       {"p99", 0.7F, true},
+                       {"max", 0.7F, true},
+                       {"self", 0.7F, true, "Sum of the times without child spans on the same lane"},
+                       {"min", 0.7F, true}};
   const std::vector<SpanGroup>& groups = statistics.groups();
   out.of_row.resize(groups.size());
   std::iota(out.of_row.begin(), out.of_row.end(), std::size_t{0});

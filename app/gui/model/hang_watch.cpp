@@ -49,7 +49,7 @@ const analysis::Hang& HangWatch::diagnosis(const store::Store& store, Run run) {
   }
   if (hang_) return *hang_;
   none_.text = run == Run::held ? "The run is paused, or this window is not connected to it."
-                                : "The run goes on: events come in.";
+                                : "The run continues: events come in.";
   return none_;
 }
 
@@ -59,7 +59,7 @@ Table hang_table(const analysis::Hang& hang) {
       {.name = "rank", .weight = 0.05F, .number = true},
       {.name = "waits for", .weight = 0.09F, .tip = "Ranks that have not entered its collective"},
       {.name = "what it does", .weight = 0.3F, .tip = "Its innermost span that has not ended"},
-      {.name = "collective", .weight = 0.28F, .tip = "That it has begun and not ended"},
+      {.name = "collective", .weight = 0.28F, .tip = "Started and not ended"},
       {.name = "last gate", .weight = 0.18F},
       {.name = "last event", .weight = 0.1F, .number = true, .tip = "Since the run's first event"}};
   for (const analysis::RankState& one : hang.ranks) {

@@ -17,7 +17,7 @@ Table held_table(const store::Store& store, const HeldLong& held) {
       {"longest", 0.6F, true, "From the end of its last use to its release, the longest of the step"},
       {"all", 0.6F, true, "The same, summed over the step"},
       {"times", 0.4F, true, "Released in the step"},
-      {"bytes \u00d7 time", 0.8F, true, "What it took from others: bytes times the summed time"}};
+      {"bytes \u00d7 time", 0.8F, true, "Bytes x the summed time"}};
   const NameCells names(store);
   for (const HeldParam& one : held.params) {
     const double kib_s = one.byte_seconds() / 1024;

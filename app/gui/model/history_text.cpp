@@ -19,10 +19,10 @@ std::string steps_kept(const Session& run) {
 
 std::string eviction_text(const store::Store& store) {
   const store::Store::Evicted gone = store.evicted();
-  return "So that memory stays bounded, " + grouped(static_cast<std::int64_t>(gone.events)) +
-         " events and the rows of " + grouped(static_cast<std::int64_t>(gone.steps)) +
-         " steps from the beginning of the run are not kept. Of these there are only coarse levels of "
-         "detail, peaks, sums and counts; a recording has them all";
+  return "To bound memory, " + grouped(static_cast<std::int64_t>(gone.events)) + " events and the rows of " +
+         grouped(static_cast<std::int64_t>(gone.steps)) +
+         " steps from the start of the run were dropped. Only coarse levels of detail, peaks, sums and "
+         "counts of them remain; a recording has all";
 }
 
 }  // namespace shardscope::gui

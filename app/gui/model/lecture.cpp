@@ -128,7 +128,7 @@ Lecture lecture_of(const store::Store& store, const RunIndex& index, const Lectu
   Lecture out;
   out.of = query;
   if (!store.has_tables() || store.tables().stage != 3) {
-    out.missing = "The lecture is of stage 3: this run partitions no parameters.";
+    out.missing = "The lecture needs stage 3: this run does not partition parameters.";
     return out;
   }
   const auto steps = store.steps();
@@ -142,8 +142,7 @@ Lecture lecture_of(const store::Store& store, const RunIndex& index, const Lectu
   std::vector<Scene>& scenes = out.scenes;
   add_actions(store, out, scenes);
   if (scenes.empty()) {
-    out.missing =
-        "Of this step the scheduler's decisions were not recorded: they are events of detail \"params\".";
+    out.missing = "The scheduler's decisions in this step were not recorded: they need detail \"params\".";
     return out;
   }
   add_spans(store, index, out, scenes);

@@ -26,7 +26,7 @@ std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
              "resharded.";
     case SceneKind::backward:
       return "The groups run in the reverse order. What was resharded is unsharded once more, and each group "
-             "gives its gradients.";
+             "produces its gradients.";
     case SceneKind::gather:
       return "Unshard: every rank sends its part of these parameters to every other one in an all-gather, so "
              "that each has the whole. The group that runs next waits for it.";
@@ -40,12 +40,11 @@ std::string fsdp2_lesson(SceneKind kind, std::uint32_t ranks) {
       return "Compute waits until the unshard has ended. This is exposed communication: nothing "
              "hides it.";
     case SceneKind::release:
-      return "Reshard: the whole is given back after use, and the rank has its part alone again. That is why "
+      return "Reshard: the whole is released after use, and the rank has only its part again. That is why "
              "the model does not have to fit into one device.";
     case SceneKind::kept:
       return "Not every group is resharded: with reshard_after_forward=False, and the root by default, it "
-             "stays "
-             "whole up to its backward, which saves an unshard.";
+             "stays unsharded up to its backward, which saves an unshard.";
     case SceneKind::bucket_add:
       return "Gradients are not reduced one by one: those of a group are reduced as one.";
     case SceneKind::bucket_flush:
@@ -78,8 +77,8 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework fram
       return "The modules run one after the other. Before each its parameters are gathered, after it they "
              "are released.";
     case SceneKind::backward:
-      return "The modules run in the reverse order. Their parameters are gathered once more, and each gives "
-             "its gradients.";
+      return "The modules run in the reverse order. Their parameters are gathered once more, and each "
+             "produces its gradients.";
     case SceneKind::decision:
       return "Before a module runs, the scheduler looks at what the module needs, gathers what is not there, "
              "and decides what to fetch ahead. The reason says where fetching ahead ended.";
@@ -95,13 +94,13 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework fram
       return "Compute waits until the gather has ended. This is exposed communication: nothing "
              "hides it.";
     case SceneKind::release:
-      return "The whole is given back after use, and the rank has its part alone again. That is why the "
+      return "The whole is released after use, and the rank has only its part again. That is why the "
              "model does not have to fit into one device.";
     case SceneKind::kept:
-      return "Not everything is given back: what is small, or needed again soon, stays whole, which saves a "
+      return "Not everything is released: what is small, or needed again soon, stays gathered, which saves a "
              "gather.";
     case SceneKind::outcome:
-      return "At first use it is seen whether a prefetch came in time. A late one made computation wait; an "
+      return "The first use shows whether a prefetch came in time. A late one made computation wait; an "
              "early one took memory for longer than needed.";
     case SceneKind::bucket_add:
       return "Gradients are not reduced one by one. They are put into a bucket, so that few large operations "
@@ -115,8 +114,8 @@ std::string lesson_of(SceneKind kind, std::uint32_t ranks, store::Framework fram
       return "Each rank updates its own part, with the optimizer states that it alone has. The gathers that "
              "follow bring the new values to the others.";
     case SceneKind::trace:
-      return "The order in which modules use parameters is recorded in one iteration. The next ones fetch "
-             "ahead by it.";
+      return "The order in which modules use parameters is recorded in one iteration. The next iterations "
+             "fetch ahead in that order.";
     case SceneKind::overflow:
       return "A gradient is infinite or not a number: no rank changes its parameters in this step.";
     case SceneKind::other:

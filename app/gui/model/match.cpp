@@ -21,4 +21,11 @@ bool matches(std::string_view name, std::string_view typed) noexcept {
   return true;
 }
 
+std::string_view trimmed(std::string_view text) noexcept {
+  constexpr std::string_view kBlanks = " \t\n";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
 }  // namespace shardscope::gui

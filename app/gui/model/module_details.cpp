@@ -59,7 +59,7 @@ void describe_module(const AppState& app, std::uint32_t module, Details& out) {
   const std::vector<std::uint32_t> params = params_of(tables, module);
   add(out, "own parameters", std::to_string(info.params.size()));
   if (params.size() > info.params.size())
-    add(out, "with those inside", std::to_string(params.size()), "of the modules in it, each once");
+    add(out, "with child modules", std::to_string(params.size()), "each shared parameter counted once");
   const std::int64_t elems = elems_of(tables, params);
   if (elems <= 0) return;
   add(out, "elements", grouped(elems));
@@ -76,7 +76,7 @@ void describe_unplaced_module(const AppState& app, std::uint32_t module, std::ui
     for (const ModuleInStep::Pass& pass : ran->passes) {
       const std::string times =
           pass.count > 1 ? grouped(static_cast<std::int64_t>(pass.count)) + " x, together " : "";
-      add(out, word(pass.pass), times + duration(pass.time_ns).text(), where + ", what lies in it included");
+      add(out, word(pass.pass), times + duration(pass.time_ns).text(), where + ", child spans included");
     }
     if (ran->passes.empty()) add(out, "ran", "not in " + where);
   }

@@ -7,11 +7,6 @@
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
-namespace {
-
-constexpr float kTouching = 10;
-
-}  // namespace
 
 std::vector<MomentMark> moment_marks(std::span<const store::Moment> moments, const TimeScale& scale) {
   std::vector<MomentMark> out;
@@ -57,7 +52,7 @@ void go_to_moment(AppState& app, const store::Moment& moment) {
   // before the run's end.
   const std::int64_t to = std::min(moment.end_ns, end);
   const std::int64_t from = moment.begin_ns < to ? moment.begin_ns : to - (moment.end_ns - moment.begin_ns);
-  app.time.set({std::max<std::int64_t>(0, from), to}, end);
+  app.time.go({std::max<std::int64_t>(0, from), to}, end);
   app.set_now(moment.at_ns);
   const auto ranks = app.store().ranks();
   if (std::ranges::find(ranks, moment.rank, &store::RankRow::rank) != ranks.end()) app.show_rank(moment.rank);

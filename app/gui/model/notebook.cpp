@@ -16,8 +16,6 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kFlagsTouching = 10;  ///< flags closer than this are merged
-
 std::string new_id() {
   std::random_device random;
   char text[17];
@@ -132,7 +130,7 @@ std::string Notebook::save() {
       unsaved_.clear();
       notes_ = std::move(notes);
     } catch (const std::exception& failed) {
-      said = std::string("Not saved, and gone with this window: ") + failed.what();
+      said = std::string("Not saved, and lost when this window closes: ") + failed.what();
     }
   }
   if (!unsaved_.empty()) {  // still shown, but lost when the window closes
@@ -181,7 +179,7 @@ void go_to_note(AppState& app, const Note& note) {
     constexpr std::int64_t kSeen = 100;  // of the visible range: a shorter note is zoomed to
     const std::int64_t margin = (note.end_ns - note.begin_ns) / 2 + 1;
     if (app.time.range().length() / kSeen > note.end_ns - note.begin_ns)
-      app.time.set({note.begin_ns - margin, note.end_ns + margin}, app.store().end_ns());
+      app.time.go({note.begin_ns - margin, note.end_ns + margin}, app.store().end_ns());
     else
       app.time.reveal({note.begin_ns, note.end_ns}, app.store().end_ns());
   } else {
@@ -248,7 +246,7 @@ std::vector<NoteFlag> note_flags(std::span<const Note> notes, const TimeScale& s
     const float right = scale.left + scale.width;
     const float x0 = std::clamp(scale.x_of(note.begin_ns), left, right);
     const float x1 = std::clamp(scale.x_of(note.end_ns), x0, right);
-    if (!out.empty() && x0 - out.back().x0 < kFlagsTouching) {
+    if (!out.empty() && x0 - out.back().x0 < kTouching) {
       out.back().x1 = std::max(out.back().x1, x1);
       out.back().notes.push_back(i);
     } else {

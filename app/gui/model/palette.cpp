@@ -28,7 +28,7 @@ Rgb colour_of(const nlohmann::json& value, const std::string& name) {
   Rgb rgb = 0;
   const char* end = text.data() + text.size();
   if (text.size() != 7 || text[0] != '#' || std::from_chars(text.data() + 1, end, rgb, 16).ptr != end)
-    throw std::invalid_argument("theme: " + name + " '" + text + "' is no #RRGGBB");
+    throw std::invalid_argument("theme: " + name + " '" + text + "' is not #RRGGBB");
   return rgb;
 }
 

@@ -32,6 +32,16 @@ ParamUseAt param_use(const analysis::HeldLong& held, const ev::RunTables& tables
           .left_ns = one.end_ns - at_ns};
 }
 
+std::int64_t unused_for_ns(const analysis::HeldLong* held, const ev::RunTables& tables, std::uint32_t param,
+                           const store::ParamState& state, std::int64_t at_ns) {
+  if (held != nullptr) {
+    const ParamUseAt use = param_use(*held, tables, param, state, at_ns);
+    if (use.use == ParamUse::wanted) return 0;
+    if (use.use == ParamUse::kept || use.use == ParamUse::for_nothing) return use.unused_ns;
+  }
+  return at_ns - state.since_ns;
+}
+
 std::string text_of(const ParamUseAt& use) {
   if (use.use != ParamUse::kept && use.use != ParamUse::for_nothing) return {};
   return "last used " + duration(use.unused_ns).text() + " ago, " +

@@ -29,6 +29,11 @@ struct ParamUseAt {
 /// `held`: of the rank, for the step at `at_ns`.
 [[nodiscard]] ParamUseAt param_use(const analysis::HeldLong& held, const ev::RunTables& tables,
                                    std::uint32_t param, const store::ParamState& state, std::int64_t at_ns);
+/// Time since the parameter was used on the rank, or, if it is not there, since it was released: 0 while a
+/// module uses it. `held` null, or persistent: since its status changed.
+[[nodiscard]] std::int64_t unused_for_ns(const analysis::HeldLong* held, const ev::RunTables& tables,
+                                         std::uint32_t param, const store::ParamState& state,
+                                         std::int64_t at_ns);
 /// "last used 1.2 ms ago, used again in 3.4 ms"; empty for the other uses.
 [[nodiscard]] std::string text_of(const ParamUseAt& use);
 

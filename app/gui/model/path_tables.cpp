@@ -67,17 +67,16 @@ std::vector<PathRow> path_rows(const analysis::Summary& summary) {
 
 Table path_table(std::span<const LabelledRun> runs) {
   Table table;
-  table.columns = {
-      {"part", 1.4F, false, "What the step waits for there: nothing on the path could have begun earlier"},
-      {"a step", 0.8F, true,
-       "Mean over the measured steps of which the path is known and that could be replayed, else of which it "
-       "is "
-       "known; the parts sum to the step"},
-      {"share", 0.6F, true, "Of the step"},
-      {"gain", 0.8F, true,
-       "By how much a step would be shorter if the part took no time on any rank: the step as it was "
-       "replayed, less the step replayed without the part; what comes next bounds it. Of a part below 1 % of "
-       "a step its own time, without a replay (metrics 2.12)"}};
+  table.columns = {{"part", 1.4F, false,
+                    "What the step waits for in this part: nothing on the path could have started earlier"},
+                   {"per step", 0.8F, true,
+                    "Mean over the measured steps whose path is known and that could be replayed; if none "
+                    "could be replayed, over those whose path is known. The parts sum to the step"},
+                   {"share", 0.6F, true, "Of the step"},
+                   {"gain", 0.8F, true,
+                    "How much shorter a step would be if the part took no time on any rank: the replayed "
+                    "step - the step replayed without the part. The next bottleneck limits it. For a part "
+                    "below 1 % of a step: its own time, without a replay (metrics 2.12)"}};
   add_letter(table, runs);
   std::vector<std::vector<PathRow>> of_runs;
   std::vector<PathPart> order;
@@ -116,8 +115,8 @@ PieceTable piece_table(std::span<const LabelledRun> runs) {
   out.table.columns = {{"length", 0.7F, true},
                        {"part", 1.2F},
                        {"what", 1.6F, false, "The shortest span that covers at least half of it"},
-                       {"rank", 0.4F, true, "Whose time the path follows there"},
-                       {"step", 0.4F, true, "Of all steps, also those before the measured ones"},
+                       {"rank", 0.4F, true, "The rank that the path follows there"},
+                       {"step", 0.4F, true, "All steps, including those before the measured ones"},
                        {"time", 0.9F, true, "Since the run's first event"}};
   add_letter(out.table, runs);
   for (std::size_t run = 0; run < runs.size(); ++run) {

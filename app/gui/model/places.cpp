@@ -7,6 +7,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/match.h"
 #include "app/gui/model/names.h"
 
 namespace shardscope::gui {
@@ -17,13 +18,6 @@ bool same(const Selection& a, const Selection& b) noexcept {
   return a.kind == b.kind && a.rank == b.rank && a.param == b.param && a.module == b.module &&
          a.collective == b.collective && a.gather == b.gather && a.step == b.step && a.lane == b.lane &&
          begin(a) == begin(b);
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\n'))
-    text.remove_suffix(1);
-  return text;
 }
 
 std::optional<std::uint32_t> number_from(std::string_view text) {
@@ -80,13 +74,13 @@ std::string follow_link(AppState& app, std::string_view link) {
     link.remove_prefix(std::min(end + 1, link.size()));
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos)
-      return "'" + std::string(part) + "' is no part of a link; write NAME=VALUE";
+      return "'" + std::string(part) + "' is not part of a link; write NAME=VALUE";
     const std::string_view key = part.substr(0, equals);
     const std::string value = unescaped(part.substr(equals + 1));
-    const std::string wrong = "'" + value + "' is no " + std::string(key) + " of this run";
+    const std::string wrong = "'" + value + "' is not a " + std::string(key) + " of this run";
     if (key == "at") {
       const auto at = time_from_text(value);
-      if (!at) return "at='" + value + "' is no time; write for example at=1.25s";
+      if (!at) return "at='" + value + "' is not a time; write for example at=1.25s";
       place.cursor_ns = *at;
     } else if (key == "range") {
       // The range may begin below 0: skip a leading '-'.
@@ -94,7 +88,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       const auto from = time_from_text(value.substr(0, dash));
       const auto to = dash == std::string::npos ? std::nullopt : time_from_text(value.substr(dash + 1));
       if (!from || !to || *to <= *from)
-        return "range='" + value + "' is no range of time; write for example range=1.2s-1.5s";
+        return "range='" + value + "' is not a time range; write for example range=1.2s-1.5s";
       place.range = {*from, *to};
       ranged = true;
     } else if (key == "rank") {
@@ -109,7 +103,7 @@ std::string follow_link(AppState& app, std::string_view link) {
       place.selection.kind = SelectionKind::step;
       place.selection.step = *number;
     } else if (key == "module" || key == "param") {
-      if (!app.store().has_tables()) return "the run has not said yet which modules it has";
+      if (!app.store().has_tables()) return "the run has sent no list of modules yet";
       const ev::RunTables& tables = app.store().tables();
       bool found = false;
       if (key == "param") {
@@ -159,7 +153,7 @@ void arrange(TimelineOptions& options, const RankArrangement& ranks) {
 }
 
 Place place_of(const AppState& app) {
-  return {app.time.range(), app.cursor_ns, app.selection, app.follow, arrangement_of(app.timeline)};
+  return {app.time.goal(), app.cursor_ns, app.selection, app.follow, arrangement_of(app.timeline)};
 }
 
 void go_to_place(AppState& app, const Place& place) {
@@ -167,7 +161,7 @@ void go_to_place(AppState& app, const Place& place) {
   app.cursor_ns = place.cursor_ns;
   app.selection = place.selection;
   arrange(app.timeline, place.ranks);
-  if (!app.follow) app.time.set(place.range, app.store().end_ns());
+  if (!app.follow) app.time.go(place.range, app.store().end_ns());
   app.time_placed = true;
 }
 
@@ -212,7 +206,7 @@ std::string link_of(const AppState& app) {
   std::string out = app.run->source();
   if (const std::size_t slash = out.rfind('/'); app.run->recorded() && slash != std::string::npos)
     out = out.substr(slash + 1);
-  const TimeRange range = app.time.range();
+  const TimeRange range = app.time.goal();
   out = escaped(out) + "#at=" + ns_text(app.now_ns()) + "&range=" + ns_text(range.begin_ns) + "-" +
         ns_text(range.end_ns);
   const Selection& s = app.selection;
@@ -272,7 +266,7 @@ std::string go_to_text(AppState& app, std::string_view text) {
   const auto step = number_from(trimmed(text.starts_with("step") ? text.substr(4) : text));
   if (!step)
     return "'" + std::string(text) +
-           "' is no place; write a step (12), a time (1.25s, 830ms), a rank (rank 3) or a copied link";
+           "' is not a place; write a step (12), a time (1.25s, 830ms), a rank (rank 3) or a copied link";
   if (!app.go_to_step(*step))
     return "the run has no step " + std::to_string(*step) + "; it has " +
            std::to_string(app.store().steps().size()) + " steps";

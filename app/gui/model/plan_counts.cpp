@@ -73,9 +73,9 @@ std::vector<PlanCount> plan_counts(const store::Store& store, const analysis::Su
 
 Table plan_difference(const std::vector<PlanCount>& a, const std::vector<PlanCount>& b) {
   Table table;
-  table.columns = {{.name = "of a step", .weight = 1.6F, .smallest = 140},
+  table.columns = {{.name = "per step", .weight = 1.6F, .smallest = 140},
                    {"A", 0.6F, true, "As recorded"},
-                   {"B", 0.6F, true, "With the changed settings, played"},
+                   {"B", 0.6F, true, "With the changed settings, simulated"},
                    {"change", 0.6F, true}};
   const auto value_in = [](const std::vector<PlanCount>& all, const std::string& what) {
     const auto found = std::ranges::find(all, what, &PlanCount::what);

@@ -41,7 +41,7 @@ void describe_micro_batches(const analysis::MicroBatchSums& sums, Details& out) 
   if (!sums.vary()) return;
   add(out, "micro-batches", analysis::text_of(sums), "fewest and most, padding included");
   add(out, "padding", percent(sums.padding_pct()),
-      grouped(sums.padding) + " of " + grouped(sums.positions()) + " positions only fill up");
+      grouped(sums.padding) + " of " + grouped(sums.positions()) + " positions are padding");
 }
 
 /// How often the trace was invalidated, and the first reason.
@@ -51,7 +51,7 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   if (!first) return;
   const analysis::TraceInvalidation why = analysis::read_invalidation(rank, *first);
   add(out, "trace invalidated", times == 1 ? "once" : std::to_string(times) + " times");
-  add(out, "at first", timestamp(why.at_ns, 1000));
+  add(out, "first at", timestamp(why.at_ns, 1000));
   add(out, "cause", analysis::explain(data, why));
 }
 
@@ -120,7 +120,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
         "bound on the error of an aligned time: the largest in the range that is shown");
     add(out, "in the whole run", duration(bound.in_run_ns), "the largest clock residual of the run");
     add(out, "clock drift", parts_per_million(row.clock_drift),
-        "what the offset grows by, microseconds per second, and a bound on its error; known after a second");
+        "growth of the offset in microseconds per second, and a bound on its error; known after a second");
     out.reason = row.exit_message;
   }
   describe_trace(app.store(), rank, out);
@@ -142,7 +142,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "idle", part(row.time.idle_ns), "total - union of everything - unrecorded");
     if (row.time.unrecorded_ns > 0) {
       add(out, "unrecorded", duration(row.time.unrecorded_ns),
-          "events are missing or were not emitted at the detail set; in no other part");
+          "events are missing or not recorded at this detail; in no other part");
     }
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
     if (row.micro_batches) {

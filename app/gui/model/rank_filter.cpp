@@ -5,18 +5,13 @@
 #include <optional>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/match.h"
 
 namespace shardscope::gui {
 namespace {
 
-std::string_view without_spaces(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 std::optional<std::uint32_t> rank_number(std::string_view text) {
-  text = without_spaces(text);
+  text = trimmed(text);
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -26,7 +21,7 @@ std::optional<std::uint32_t> rank_number(std::string_view text) {
 /// The text after `word` and a space; nullopt if `text` does not begin with these.
 std::optional<std::string> after(std::string_view text, std::string_view word) {
   if (!text.starts_with(word) || text.size() <= word.size() || text[word.size()] != ' ') return std::nullopt;
-  return std::string(without_spaces(text.substr(word.size() + 1)));
+  return std::string(trimmed(text.substr(word.size() + 1)));
 }
 
 bool take_term(std::string_view term, RankFilter& out) {
@@ -40,7 +35,7 @@ bool take_term(std::string_view term, RankFilter& out) {
     out.groups.push_back(std::move(*group));
     return true;
   }
-  if (const auto rank = after(term, "rank")) term = without_spaces(term.substr(5));
+  if (const auto rank = after(term, "rank")) term = trimmed(term.substr(5));
   const std::size_t dash = term.find('-');
   const auto first = rank_number(term.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : rank_number(term.substr(dash + 1));
@@ -69,11 +64,11 @@ RankFilter parse_rank_filter(std::string_view text) {
   RankFilter out;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
-    const std::string_view term = without_spaces(text.substr(0, comma));
+    const std::string_view term = trimmed(text.substr(0, comma));
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
     if (!term.empty() && !take_term(term, out) && out.problem.empty())
       out.problem =
-          "'" + std::string(term) + "' is no rank: write for example 0-7,17, node 2, group 1 or slow";
+          "'" + std::string(term) + "' is not a rank: write for example 0-7,17, node 2, group 1 or slow";
   }
   return out;
 }

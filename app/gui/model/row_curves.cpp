@@ -111,7 +111,7 @@ const char* meaning_text(RowCounter counter) noexcept {
     case RowCounter::live_elements:
       return "Elements of parameters that are available or in flight on the rank";
     case RowCounter::memory:
-      return "What the rank's pool holds, by category; the pool is the Memory panel's";
+      return "Memory of the rank's pool by category; the pool is chosen in the Memory panel";
     case RowCounter::in_flight:
       return "Bytes of the rank's collectives that have begun and not ended, waiting for other ranks "
              "included";
@@ -219,7 +219,7 @@ std::string status_tip(const AppState& app, std::uint32_t param, std::uint32_t r
   return out;
 }
 
-const char* too_much_text() noexcept { return "more events here than are read at once: zoom in"; }
+const char* too_much_text() noexcept { return "too many events to read at once: zoom in"; }
 
 RankTracks::Wanted wanted_of(const TimelineOptions& options) {
   return {options.counters.contains(RowCounter::live_elements),

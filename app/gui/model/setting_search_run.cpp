@@ -67,8 +67,9 @@ std::pair<std::optional<SearchOutcome>, std::string> read_search(const std::stri
 Table search_table(const SearchOutcome& outcome) {
   Table table;
   table.columns = {{.name = "settings", .weight = 3, .smallest = 160},
-                   {"step time", 0.6F, true, "Predicted: the recorded time and what the model changes by"},
-                   {"change", 0.6F, true, "Pale: within what predictions are off by"},
+                   {"step time", 0.6F, true,
+                    "Predicted: recorded time + (modelled time with the changes - modelled time now)"},
+                   {"change", 0.6F, true, "Pale: smaller than the error of predictions"},
                    {"peak", 0.6F, true, "Of a rank's device memory, the largest over ranks"}};
   for (const FoundSettings& found : outcome.best) {
     std::string sets;

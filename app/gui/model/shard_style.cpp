@@ -4,11 +4,11 @@
 
 namespace shardscope::gui {
 
-ShardStyle style_of(const analysis::ShardPlace& rest) noexcept {
+ShardStyle style_of(const analysis::ShardPlace& place) noexcept {
   ShardStyle look;
-  if (rest.place != plan::ShardPlace::device) look.meaning = Meaning::copy;
-  look.hatched = rest.place == plan::ShardPlace::nvme;
-  look.dotted = rest.int8;
+  if (place.place != plan::ShardPlace::device) look.meaning = Meaning::copy;
+  look.hatched = place.place == plan::ShardPlace::nvme;
+  look.dotted = place.int8;
   return look;
 }
 
@@ -17,7 +17,9 @@ void ShardPlaces::update(std::uint64_t run, const store::Store& store) {
   if (key_ == key) return;
   *this = {};
   key_ = key;
-  if (store.has_tables()) rests_ = analysis::shard_locations(store.tables());
+  if (!store.has_tables()) return;
+  places_ = analysis::shard_locations(store.tables());
+  optimizer_ = analysis::optimizer_place(store.tables());
 }
 
 }  // namespace shardscope::gui

@@ -19,7 +19,7 @@ struct ShardStyle {
   bool hatched = false, dotted = false;
   friend bool operator==(const ShardStyle&, const ShardStyle&) = default;
 };
-[[nodiscard]] ShardStyle style_of(const analysis::ShardPlace& rest) noexcept;
+[[nodiscard]] ShardStyle style_of(const analysis::ShardPlace& place) noexcept;
 
 /// Storage of each shard of a run, computed once per tables: it needs the layout of all parameters.
 class ShardPlaces {
@@ -27,13 +27,18 @@ class ShardPlaces {
   void update(std::uint64_t run, const store::Store& store);  ///< `run`: Session::number()
   /// nullopt if unknown, as below stage 3.
   [[nodiscard]] std::optional<analysis::ShardPlace> of(std::uint32_t param) const {
-    return param < rests_.size() ? std::optional(rests_[param]) : std::nullopt;
+    return param < places_.size() ? std::optional(places_[param]) : std::nullopt;
   }
-  [[nodiscard]] const std::vector<analysis::ShardPlace>& all() const noexcept { return rests_; }
+  [[nodiscard]] const std::vector<analysis::ShardPlace>& all() const noexcept { return places_; }
+  /// Of the optimizer states; nullopt if unknown.
+  [[nodiscard]] const std::optional<analysis::OptimizerPlace>& optimizer() const noexcept {
+    return optimizer_;
+  }
 
  private:
   TablesKey key_;
-  std::vector<analysis::ShardPlace> rests_;
+  std::vector<analysis::ShardPlace> places_;
+  std::optional<analysis::OptimizerPlace> optimizer_;
 };
 
 }  // namespace shardscope::gui

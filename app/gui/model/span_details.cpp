@@ -80,7 +80,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   if (fields.code.end_is_bound())
     add(out, "end", "an upper bound", "the operation had ended by then; bandwidth is at least what is shown");
   if (fields.code.ended_by_error())
-    add(out, "end", "by an error", "the operation failed; it moved no known bytes");
+    add(out, "end", "by an error", "the operation failed; how many bytes it moved is not known");
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
     add(out, "transfer", duration(end_of(app, lane.rank, span) - span.mark_ns),
@@ -108,12 +108,12 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   const Fetch* fetch = app.run->index().fetch_of(lane.rank, span);
   if (fetch == nullptr) return;
   if (const std::string contents = store::contents_text(app.store(), fetch->params); !contents.empty())
-    add(out, "holds", contents, "the modules whose parameters it gathers");
+    add(out, "contents", contents, "the modules whose parameters it gathers");
   add(out, "outcome", word(fetch->outcome()));
   add(out, "parameters", std::to_string(fetch->params.size()));
   if (fetch->wait_ns > 0) add(out, "compute waited", duration(fetch->wait_ns));
   if (fetch->outcome() == FetchOutcome::early) {
-    add(out, "lay unused", duration(fetch->unused_ns()), "first use - end of the gather");
+    add(out, "unused for", duration(fetch->unused_ns()), "first use - end of the gather");
   }
   out.reason = reason_of(app.store(), *fetch);
 }
@@ -222,6 +222,13 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
     case ev::EventKind::gpu_begin:
       describe_gpu_work(app, lane, span, out);
       break;
+    case ev::EventKind::span_begin: {
+      const auto fields = ev::as<ev::EventKind::span_begin>(span);
+      if (fields.id != 0 && fields.id != ev::kNoId)
+        add(out, "id", std::to_string(fields.id), "given by the program");
+      if (fields.value != 0) add(out, "value", grouped(fields.value), "given by the program");
+      break;
+    }
     case ev::EventKind::gpu_sync_begin:
       out.reason = std::string("The host waited until ") +
                    word(ev::as<ev::EventKind::gpu_sync_begin>(span).sync) + " was done";

@@ -212,6 +212,7 @@ void SpanStatistics::start(GroupBy by, SpanFilter filter) {
 void SpanStatistics::take(store::LaneId lane, const SpanHit& hit) {
   if (!filter_.accepts(lane, hit)) return;
   whole_.take(hit);
+  if (hit.step != ev::kNoId) by_step_[hit.step] += hit.time_ns;
   const std::uint32_t key = group_of(by_, lane, hit);
   const auto [found, made] = group_of_.try_emplace(key, groups_.size());
   if (made) groups_.emplace_back().key = key;
@@ -238,6 +239,7 @@ bool SpanStatistics::advance(const SpanSearch& search, std::chrono::nanoseconds 
   whole_.settle();
   if (whole_.times.count() > 0) {
     whole_.p75 = whole_.times.quantile(0.75);
+    whole_.p90 = whole_.times.quantile(0.9);
     whole_.p999 = whole_.times.quantile(0.999);
   }
   ready_ = true;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -67,7 +68,7 @@ struct SpanGroup {
   bool parents = false;  ///< some have children: self time differs from the total
   bool settled = false;  ///< the percentiles include all hits
   double p50 = 0, p95 = 0, p99 = 0;
-  double p75 = 0, p999 = 0;  ///< for SpanStatistics::whole() only
+  double p75 = 0, p90 = 0, p999 = 0;  ///< for SpanStatistics::whole() only
   void take(const SpanHit& hit);
   void settle();
   [[nodiscard]] double mean() const noexcept;
@@ -94,6 +95,8 @@ class SpanStatistics {
   [[nodiscard]] bool ready() const noexcept { return ready_; }
   [[nodiscard]] const SpanGroup& whole() const noexcept { return whole_; }
   [[nodiscard]] const std::vector<SpanGroup>& groups() const noexcept { return groups_; }
+  /// Sum of the times in nanoseconds, by step; of the step in which a span begins.
+  [[nodiscard]] const std::map<std::uint32_t, std::int64_t>& by_step() const noexcept { return by_step_; }
   [[nodiscard]] GroupBy by() const noexcept { return by_; }
   [[nodiscard]] const SpanFilter& filter() const noexcept { return filter_; }
 
@@ -103,6 +106,7 @@ class SpanStatistics {
   SpanFilter filter_;
   SpanGroup whole_;
   std::vector<SpanGroup> groups_;
+  std::map<std::uint32_t, std::int64_t> by_step_;
   std::unordered_map<std::uint32_t, std::size_t> group_of_;
   std::vector<std::size_t> taken_;  ///< by lane: number of hits processed
   std::size_t unsettled_ = 0;       ///< all groups before it are settled

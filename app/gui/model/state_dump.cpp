@@ -70,7 +70,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
     out["panels"][panel.name] = {panel.rect.x, panel.rect.y, panel.rect.w, panel.rect.h};
     out["shows"][panel.name] = panel.shows;
   }
-  out["range_ns"] = {app.time.range().begin_ns, app.time.range().end_ns};
+  out["range_ns"] = {app.time.goal().begin_ns, app.time.goal().end_ns};
   out["follow"] = app.follow;
   out["cursor_ns"] = app.cursor_ns ? nlohmann::json(*app.cursor_ns) : nlohmann::json(nullptr);
   out["selection"] = {{"kind", word(s.kind)},          {"rank", id(s.rank)},     {"param", id(s.param)},

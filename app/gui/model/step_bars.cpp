@@ -80,7 +80,7 @@ std::string text_of(const StepBar& bar, const Session& run, std::int64_t target_
   if (bar.worst_ns > 0) text += ", worst part " + duration(bar.worst_ns).text() + " " + part_name(bar.worst);
   if (!bar.known && step.end_ns != store::kOpen) text += ", not analysed yet";
   if (target_ns > 0 && bar.length_ns > target_ns)
-    text += "\n" + duration(bar.length_ns - target_ns).text() + " beyond the target of " +
+    text += "\n" + duration(bar.length_ns - target_ns).text() + " over the target of " +
             duration(target_ns).text();
   if (bar.last - bar.first > 1)
     text += "\nthe longest of steps " + std::to_string(steps[bar.first].step) + " to " +

@@ -21,7 +21,7 @@ double TimeScale::ns_per_pixel() const noexcept {
   return static_cast<double>(range.length()) / std::max(1.0, static_cast<double>(width));
 }
 
-void TimeAxis::set(TimeRange range, std::int64_t limit_ns) {
+TimeRange TimeAxis::within(TimeRange range, std::int64_t limit_ns) {
   // Up to a tenth of the length beyond either end, so that the first and last event are not at the edge.
   const std::int64_t longest = std::max<std::int64_t>(limit_ns + limit_ns / 5, kShortest * 10);
   const std::int64_t length = std::clamp(range.length(), kShortest, longest);
@@ -29,7 +29,44 @@ void TimeAxis::set(TimeRange range, std::int64_t limit_ns) {
   std::int64_t begin = range.begin_ns;
   begin = std::min(begin, limit_ns + overhang - length);
   begin = std::max(begin, -overhang);
-  range_ = {begin, begin + length};
+  return {begin, begin + length};
+}
+
+void TimeAxis::set(TimeRange range, std::int64_t limit_ns) {
+  gliding_.reset();
+  range_ = within(range, limit_ns);
+}
+
+void TimeAxis::go(TimeRange range, std::int64_t limit_ns) {
+  if (!glides) return set(range, limit_ns);
+  const TimeRange to = within(range, limit_ns);
+  gliding_ = to == range_ ? std::nullopt : std::optional(Glide{range_, to, std::nullopt});
+}
+
+bool TimeAxis::advance(double seconds) {
+  constexpr double kTime = 0.18;  // seconds
+  if (!gliding_) return false;
+  if (!gliding_->began) gliding_->began = seconds;
+  const double share = (seconds - *gliding_->began) / kTime;
+  if (share >= 1) {
+    range_ = gliding_->to;
+    gliding_.reset();
+    return false;
+  }
+  // Slower towards its end. Lengths change by a factor: a zoom looks even then.
+  const double part = 1 - (1 - share) * (1 - share) * (1 - share);
+  const auto [from, to, began] = *gliding_;
+  const double length =
+      std::exp(std::lerp(std::log(static_cast<double>(std::max<std::int64_t>(from.length(), 1))),
+                         std::log(static_cast<double>(std::max<std::int64_t>(to.length(), 1))), part));
+  // The point that both ranges have at the same place of the screen stays there; without one, the middle
+  // moves.
+  const double grown = static_cast<double>(to.length() - from.length());
+  const double done = grown == 0 ? part : (length - static_cast<double>(from.length())) / grown;
+  const double begin = std::lerp(static_cast<double>(from.begin_ns), static_cast<double>(to.begin_ns), done);
+  range_.begin_ns = std::llround(begin);
+  range_.end_ns = range_.begin_ns + std::max(kShortest, static_cast<std::int64_t>(std::llround(length)));
+  return true;
 }
 
 void TimeAxis::zoom(double factor, std::int64_t anchor_ns, std::int64_t limit_ns) {
@@ -47,24 +84,26 @@ void TimeAxis::pan(std::int64_t delta_ns, std::int64_t limit_ns) {
 
 void TimeAxis::fit(std::int64_t limit_ns) {
   const std::int64_t margin = std::max<std::int64_t>(limit_ns / 100, 1);
-  set({-margin, limit_ns + margin}, limit_ns);
+  go({-margin, limit_ns + margin}, limit_ns);
 }
 
 void TimeAxis::follow(std::int64_t edge_ns) {
-  const std::int64_t length = range_.length();
+  const std::int64_t length = goal().length();
+  gliding_.reset();
   const std::int64_t end = edge_ns + length / 20;
   range_ = {end - length, end};
 }
 
 void TimeAxis::reveal(TimeRange what, std::int64_t limit_ns) {
-  if (what.begin_ns >= range_.begin_ns && what.end_ns <= range_.end_ns) return;
-  if (what.length() > range_.length()) {
+  const TimeRange shown = goal();
+  if (what.begin_ns >= shown.begin_ns && what.end_ns <= shown.end_ns) return;
+  if (what.length() > shown.length()) {
     const std::int64_t margin = what.length() / 10;
-    set({what.begin_ns - margin, what.end_ns + margin}, limit_ns);
+    go({what.begin_ns - margin, what.end_ns + margin}, limit_ns);
     return;
   }
   const std::int64_t centre = what.begin_ns + what.length() / 2;
-  set({centre - range_.length() / 2, centre + range_.length() / 2}, limit_ns);
+  go({centre - shown.length() / 2, centre + shown.length() / 2}, limit_ns);
 }
 
 std::vector<Tick> time_ticks(const TimeScale& scale, float min_gap) {

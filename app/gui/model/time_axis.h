@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace shardscope::gui {
+
+/// Flags above the time axis that are closer than this, in pixels, are drawn as one.
+inline constexpr float kTouching = 10;
 
 struct TimeRange {
   std::int64_t begin_ns = 0;
@@ -33,18 +37,32 @@ class TimeAxis {
   static constexpr std::int64_t kShortest = 200;  ///< ns: shorter ranges show nothing more
 
   [[nodiscard]] const TimeRange& range() const noexcept { return range_; }
+  /// At once, as for what the hand moves. Ends a glide.
   void set(TimeRange range, std::int64_t limit_ns);
+  /// To another place: glides there where `glides`, so that the eye sees from where to where; else at once.
+  void go(TimeRange range, std::int64_t limit_ns);
+  /// Where a glide ends; else range().
+  [[nodiscard]] const TimeRange& goal() const noexcept { return gliding_ ? gliding_->to : range_; }
+  /// Call once per frame with its time in seconds. True: a glide goes on.
+  bool advance(double seconds);
+  bool glides = false;
   /// Scales by `factor` (< 1 zooms in), keeping `anchor_ns` at its screen position.
   void zoom(double factor, std::int64_t anchor_ns, std::int64_t limit_ns);
   void pan(std::int64_t delta_ns, std::int64_t limit_ns);
-  void fit(std::int64_t limit_ns);
+  void fit(std::int64_t limit_ns);  ///< go() to all of the run
   /// Moves the range, keeping its length, so that it ends a little after `edge_ns`.
   void follow(std::int64_t edge_ns);
-  /// Moves just enough to show `what`; zooms out if `what` is longer than the range.
+  /// go() just far enough to show `what`; zooms out if `what` is longer than the range.
   void reveal(TimeRange what, std::int64_t limit_ns);
 
  private:
+  struct Glide {
+    TimeRange from, to;
+    std::optional<double> began;
+  };
+  [[nodiscard]] static TimeRange within(TimeRange range, std::int64_t limit_ns);
   TimeRange range_;
+  std::optional<Glide> gliding_;
 };
 
 struct Tick {

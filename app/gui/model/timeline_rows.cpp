@@ -57,7 +57,11 @@ constexpr std::array kLanes{Lane{RowKind::host, ev::StreamId::host, kLaneDepths}
                             Lane{RowKind::worker, ev::StreamId::worker, kLaneDepths}};
 
 bool hidden(const Lane& lane, const ViewOptions& view) {
-  return (lane.kind == RowKind::gather || lane.kind == RowKind::reduce) && view.hides(ItemClass::collectives);
+  const bool collectives = lane.kind == RowKind::gather || lane.kind == RowKind::reduce;
+  const bool transfers =
+      lane.kind == RowKind::copy || lane.kind == RowKind::nvme || lane.kind == RowKind::worker;
+  return (collectives && view.hides(ItemClass::collectives)) ||
+         (transfers && view.hides(ItemClass::transfers));
 }
 
 std::uint8_t depths_shown(const Lane& lane, const TimelineOptions& options) {

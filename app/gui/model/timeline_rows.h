@@ -76,12 +76,22 @@ enum class RankOrder : std::uint8_t { number, computation, exposed, own };
 /// view.
 enum class RankHeight : std::uint8_t { automatic, full, heat };
 
-struct TimelineOptions {
+/// What the user has chosen to see of any run: kept for the next one, and saved between sessions.
+struct RowChoices {
   RankOrder order = RankOrder::number;
   RankHeight rank_height = RankHeight::automatic;
+  std::string grouping = kByNode;  ///< a RankGrouping's name; empty: none
+  std::set<RowCounter> counters;   ///< the curves shown
+  friend bool operator==(const RowChoices&, const RowChoices&) = default;
+};
+/// Serialization for the settings file; ignores unknown and invalid lines. An own order is that of one run:
+/// it is not among them.
+[[nodiscard]] std::vector<std::string> lines_of(const RowChoices& choices);
+void take_line(RowChoices& choices, std::string_view line);
+
+struct TimelineOptions : RowChoices {
   ViewOptions view;                              ///< hidden classes and lane height: saved in the settings
   bool heat = false;                             ///< the effective `rank_height`: resolve_height()
-  std::string grouping = kByNode;                ///< a RankGrouping's name; empty: none
   std::vector<std::uint32_t> own_order;          ///< kept while another order is shown; empty: none
   bool own_ungrouped = false;                    ///< no groups for the own order: it began as one by a figure
   std::vector<RankGroup> groups;                 ///< the effective groups: arrange_ranks(); empty: by host
@@ -93,7 +103,6 @@ struct TimelineOptions {
   std::uint8_t compute_depths = kComputeDepths;  ///< reduced where ranks would be out of view
   std::uint8_t lane_depths = kLaneDepths;
   std::vector<std::uint32_t> ranks;   ///< from top to bottom; empty: in order of number
-  std::set<RowCounter> counters;      ///< the curves shown
   std::vector<std::uint32_t> params;  ///< the followed parameters, in the order chosen
   bool automatic = true;              ///< ranks expand automatically until the user expands or collapses one
 };

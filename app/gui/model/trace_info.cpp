@@ -116,16 +116,16 @@ void add_time(const AppState& app, Rows& rows) {
 void add_losses(const store::Store& store, Rows& rows) {
   const store::Losses losses = store::losses_of(store);
   rows.add("events", grouped(static_cast<std::int64_t>(store.event_count())));
-  rows.add("lost", store::text_of(losses), "events of which figures are without",
+  rows.add("lost", store::text_of(losses), "events missing from the figures",
            losses.any() ? Tone::bad : Tone::normal);
   const store::Store::Evicted evicted = store.evicted();
   if (evicted.events > 0)
     rows.add("evicted", grouped(static_cast<std::int64_t>(evicted.events)) + " events",
-             "of this window's memory; a recording has them");
+             "from this window's memory; a recording has them");
   const store::Store::NotKept& gone = store.not_kept();
   if (gone.events > 0)
     rows.add("not kept", grouped(static_cast<std::int64_t>(gone.events)) + " events",
-             "by the recorder's limits; sums of them are here");
+             "because of the recorder's limits; their sums are kept");
 }
 
 void add_memory(const AppState& app, Rows& rows) {
@@ -135,13 +135,13 @@ void add_memory(const AppState& app, Rows& rows) {
   const auto text = [](std::size_t value) { return bytes(static_cast<std::int64_t>(value)).text(); };
   rows.section("memory");
   rows.add("store", text(all), "of this window");
-  rows.add("blocks read", text(cache), "a cache with a bound; read again when they are looked at");
+  rows.add("blocks read", text(cache), "a bounded cache; blocks are read again when shown");
   rows.add("events and levels of detail", text(all - std::min(all, cache)),
-           "newest events of each rank, and what stays of each block");
+           "newest events of each rank, and the summary of each block");
   rows.add("hits of Find", text(app.find.search.hits() * sizeof(SpanHit)));
   if (const auto& bounds = store.bounds())
     rows.add("bounds", text(bounds->packed_bytes) + " in memory, " + text(bounds->file_bytes) + " on disk",
-             "of a live run's older events; beyond, the oldest are evicted");
+             "for older events of a live run; over them, the oldest are evicted");
   rows.section({});
 }
 
@@ -159,12 +159,12 @@ void add_load(const Session& run, Rows& rows) {
   if (!load || !run.in_window()) return;
   rows.section("load");
   rows.add("opened in", duration(load->opened.count()).text(),
-           "until it could be drawn; blocks are read when they are looked at");
+           "until it could be drawn; blocks are read when shown");
   const Analysis& analysis = *run.analysis();
   if (const std::string none = no_analysis(analysis); !none.empty()) {
     rows.add("analysed in", kMissing, none, analysis.failed ? Tone::bad : Tone::normal);
   } else {
-    rows.add("analysed in", duration(load->analysed.count()).text(), "from then on");
+    rows.add("analysed in", duration(load->analysed.count()).text(), "after it was opened");
     rows.add("rate", load_rate(*run.info(), load->analysed), "file size / time of its analysis");
   }
   rows.section({});
@@ -179,7 +179,7 @@ void add_file(const Session& run, Rows& rows) {
            info->events > 0 ? decimal(static_cast<double>(info->file_bytes) /
                                           static_cast<double>(std::max<std::uint64_t>(1, info->events)),
                                       1) +
-                                  " bytes an event"
+                                  " bytes per event"
                             : "");
   rows.add("format", std::to_string(info->format_version));
   rows.add("whole", info->complete ? "yes" : "no: the recorder did not finish it", "",
@@ -192,7 +192,7 @@ void add_file(const Session& run, Rows& rows) {
     if (limits.max_age_ns > 0) text = "the newest " + duration(limits.max_age_ns).text();
     if (limits.max_bytes > 0)
       text += (text.empty() ? "" : ", ") + bytes(static_cast<std::int64_t>(limits.max_bytes)).text();
-    rows.add("keeps", text, "at full detail; sums of the rest");
+    rows.add("keeps", text, "at full detail; sums of older events");
   }
   for (const std::string& problem : info->problems) rows.add("problem", problem, "", Tone::bad);
   rows.section({});
@@ -206,7 +206,7 @@ void add_moments(const store::Store& store, Rows& rows) {
   const auto moments = store.moments();
   for (const store::Moment& moment : moments.first(std::min(kMost, moments.size())))
     rows.add(kMoment, analysis::text_of(moment),
-             "kept: " + duration(moment.end_ns - moment.begin_ns).text() + " around it. Click: go there",
+             "kept: " + duration(moment.end_ns - moment.begin_ns).text() + " around it. Click to go there",
              Tone::accent);
   if (moments.size() > kMost)
     rows.add("", std::to_string(moments.size() - kMost) + " more moments", "`shardscope info` lists all");
@@ -243,7 +243,7 @@ std::optional<std::size_t> moment_of(const Table& facts, std::size_t row) {
 
 std::string no_analysis(const Analysis& analysis) {
   if (analysis.failed) return analysis.problems.empty() ? "not analysed" : analysis.problems.back();
-  return analysis.whole ? "" : "it is being analysed";
+  return analysis.whole ? "" : "analysis is running";
 }
 
 std::optional<LoadText> load_text(const Session& run) {

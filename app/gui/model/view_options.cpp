@@ -33,8 +33,8 @@ void take_height(std::string_view line, std::string_view key, float lowest, floa
 }  // namespace
 
 const char* word(ItemClass what) noexcept {
-  static constexpr const char* kWords[kItemClasses] = {"modules",   "waits", "collectives", "kernels",
-                                                       "GPU lanes", "marks", "notes"};
+  static constexpr const char* kWords[kItemClasses] = {
+      "modules", "waits", "collectives", "kernels", "GPU lanes", "marks", "notes", "transfers", "own spans"};
   return kWords[static_cast<int>(what)];
 }
 
@@ -57,6 +57,10 @@ bool hides(const ViewOptions& options, instrumentation::EventKind kind) noexcept
     case EventKind::gpu_begin:
     case EventKind::gpu_sync_begin:
       return options.hides(ItemClass::gpu);
+    case EventKind::transfer_begin:
+      return options.hides(ItemClass::transfers);
+    case EventKind::span_begin:
+      return options.hides(ItemClass::own_spans);
     default:
       return false;
   }

@@ -19,8 +19,10 @@ enum class ItemClass : std::uint8_t {
   gpu,          ///< the lanes of GPU streams
   marks,        ///< search hits, arrows, marks of late and early gathers
   notes,        ///< flags of notes and bookmarks
+  transfers,    ///< the lanes of copies, of NVMe and of the host's workers
+  own_spans,    ///< spans that the program names itself
 };
-inline constexpr int kItemClasses = 7;
+inline constexpr int kItemClasses = 9;
 [[nodiscard]] const char* word(ItemClass what) noexcept;
 
 struct ViewOptions {

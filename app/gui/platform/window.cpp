@@ -75,7 +75,7 @@ class Settings {
     if (const auto text = checked_text(whole)) {
       ImGui::LoadIniSettingsFromMemory(text->data(), text->size());
     } else {
-      std::fprintf(stderr, "shardscope: %s is damaged; layouts are as they were at first\n", path_.c_str());
+      std::fprintf(stderr, "shardscope: %s is damaged; default layouts are used\n", path_.c_str());
     }
   }
   ~Settings() { save(); }

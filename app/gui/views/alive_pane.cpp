@@ -27,7 +27,7 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
   const bool difference = when == When::difference;
   if (difference) {
     constexpr const char* kMark = "Mark this time";
-    constexpr const char* kTip = "The difference is taken from this time to where the cursor is set next";
+    constexpr const char* kTip = "Compares memory at this time with the time where the cursor is set next";
     const bool chosen = ctx.offered(kMark, true, kTip);
     if (ctx.button_right(head, kMark, true, Context::Look::plain, kTip) || chosen) from_ns_ = now;
     if (!from_ns_) from_ns_ = 0;
@@ -42,7 +42,7 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
   const bool moves = app.run->live() && when != When::peak && !app.cursor_ns && !app.paused();
   if (!moves) read(app, of);
   const std::string at = timestamp(of.at_ns, 10'000);
-  const std::string title = moves        ? "Pause the run, or set a time: what is alive is read then"
+  const std::string title = moves        ? "Pause the run or set a time to list live memory"
                             : difference ? "From " + timestamp(of.before_ns, 10'000) + " to " + at
                             : !app.store().is_known(of.rank, of.at_ns)
                                 ? not_kept_text() + ": at most, about " + at
@@ -51,7 +51,8 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
   ctx.canvas.text_in(head, title, c.muted, Font::small);
   if (moves) return;
   if (nodes_.empty()) {
-    ctx.canvas.text_in(room.take_top(20), "Nothing", c.muted, Font::small);
+    ctx.canvas.text_in(room.take_top(20), difference ? "No difference" : "Nothing is alive", c.muted,
+                       Font::small);
     return;
   }
   const auto picked = table_.draw(ctx, "##alive", room, nodes_,

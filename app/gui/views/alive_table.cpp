@@ -11,6 +11,7 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/views/imgui_text.h"
+#include "app/gui/views/memory_legend.h"
 
 namespace shardscope::gui {
 namespace {
@@ -63,7 +64,7 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
                name.w - ImGui::GetTreeNodeToLabelSpacing(), kAliveRow};
     if (depth == 0) {
       const Rect mark = label.take_left(16);
-      ctx.canvas.fill({mark.x, mark.y + 5, 10, 10}, c.of(node.meaning), 1, 2);
+      ctx.canvas.fill({mark.x, mark.y + 5, 10, 10}, shade(c, node.category), 1, 2);
     }
     const bool cut = ctx.canvas.text_in(label, node.label, c.text, Font::small);
     if (over && cut) ctx.tip(node.label);

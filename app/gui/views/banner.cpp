@@ -21,11 +21,12 @@ void Workspace::banner(Context& ctx, Rect& room) {
     const GatePosition at = gate_position(app.store(), app.stepper_rank, app.store().end_ns());
     text = "Paused at gate " + grouped(static_cast<std::int64_t>(control.gate)) +
            (at.known ? ", " + at.place : std::string());
-    hint = "resumes by itself in " + decimal(control.lease_left_s, 0) + " s if this window goes away";
+    hint =
+        "the run resumes by itself in " + decimal(control.lease_left_s, 0) + " s if this window disconnects";
   } else if (app.run->live() && link == collector::Viewer::Link::lost) {
     color = c.of(Meaning::trouble);
     text = "Connection to " + app.run->source() + " is lost";
-    hint = "what had arrived stays; trying again";
+    hint = "received events are kept; reconnecting";
   } else if (app.run->live() && link == collector::Viewer::Link::connecting) {
     text = "Connecting to " + app.run->source();
   } else if (app.run->live() && link == collector::Viewer::Link::catching_up) {
@@ -39,14 +40,14 @@ void Workspace::banner(Context& ctx, Rect& room) {
                hang != nullptr && !hang->headline.empty()) {
       color = c.of(Meaning::reduce);
       text = "Hangs: " + hang->headline;
-      hint = "since " + store::seconds_text(hang->since_ns) + "; click for the whole diagnosis";
+      hint = "since " + store::seconds_text(hang->since_ns) + "; click for the full diagnosis";
       panel = "why";
       tip = hang->text;
     }
   }
   if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {
     color = c.of(Meaning::reduce);
-    text = "This recording is not whole";
+    text = "This recording is incomplete";
     hint = app.run->info()->problems.front();
     if (app.run->info()->problems.size() > 1)
       hint += " (and " + std::to_string(app.run->info()->problems.size() - 1) + " more)";
@@ -83,7 +84,7 @@ void Workspace::copy_strip(Context& ctx, Rect& room) {
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, c.accent);
   ctx.canvas.horizontal(strip.x, strip.y, strip.w, c.line);  // separates it from a banner of the same colour
   Rect line = strip.inset(16, 2);
-  if (ctx.button_right(line, "Stop", true, Context::Look::plain, "Ends the file; the run goes on"))
+  if (ctx.button_right(line, "Stop", true, Context::Look::plain, "Ends the file; the run continues"))
     ctx.ui.stop_copy = true;
   ctx.canvas.text_in(line, dialogs_.copy().line(true), c.text);
   if (ctx.hovered(line)) ctx.tip(dialogs_.copy().line());

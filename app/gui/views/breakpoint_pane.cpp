@@ -60,13 +60,13 @@ void BreakpointPane::row(AppState& app, std::size_t which, float width,
   if (stopped && stopped->which == which) {
     state = stopped->rank ? "stopped here, rank " + std::to_string(*stopped->rank) : "stopped here";
   } else if (app.run->live() && enabled && app.breaks.at_gate(app.store()) == which) {
-    state = "stops there";
-    tip = "Every rank stops by itself at this place.";
+    state = "stops exactly here";
+    tip = "Every rank stops at this gate.";
   } else if (app.run->live() && enabled) {
-    state = "stops after it";
-    tip = place ? "The run stops by itself at one place: the first in the list that is switched on. This one "
-                  "is looked for in the events as they come; the run then stops at its next gate."
-                : "Looked for in the events as they come; the run then stops at its next gate.";
+    state = "stops at the next gate";
+    tip = place ? "The run stops exactly at one place only, the first enabled one of this list. This "
+                  "breakpoint is checked against arriving events; after a hit the run stops at its next gate."
+                : "Checked against arriving events; after a hit the run stops at its next gate.";
   }
   if (!state.empty()) {
     ImGui::SameLine();
@@ -82,9 +82,10 @@ void BreakpointPane::row(AppState& app, std::size_t which, float width,
 void BreakpointPane::draw(Context& ctx, Rect& room, float share) {
   AppState& app = ctx.app;
   const std::size_t count = app.breaks.list().size();
-  ctx.section(room, app.breaks.searching() && !app.breaks.playing() ? "Breakpoints: looking for the next one"
-                    : app.breaks.none_left() && count > 0           ? "Breakpoints: none is hit from here on"
-                                                                    : "Breakpoints, of all ranks");
+  ctx.section(room, app.breaks.searching() && !app.breaks.playing()
+                        ? "Breakpoints: searching for the next hit"
+                    : app.breaks.none_left() && count > 0 ? "Breakpoints: no more hits"
+                                                          : "Breakpoints, all ranks");
   const float rows = static_cast<float>(count) + 1;
   const Rect area = room.take_top(std::min(26 * rows, std::max(52.0F, room.h * share)));
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
@@ -105,7 +106,7 @@ void BreakpointPane::draw(Context& ctx, Rect& room, float share) {
 void BreakpointPane::add_line(AppState& app) {
   const store::Vocabulary& words = words_of(app.store());
   ImGui::SetNextItemWidth(150);
-  if (ImGui::BeginCombo("##kind", word(next_.kind, words))) {
+  if (ImGui::BeginCombo("##kind", word(next_.kind, words), ImGuiComboFlags_HeightLarge)) {
     for (int i = 0; i < kBreakKinds; ++i) {
       const auto kind = static_cast<BreakKind>(i);
       if (ImGui::Selectable(word(kind, words), kind == next_.kind)) {
@@ -147,8 +148,9 @@ bool BreakpointPane::choose(const store::Store& store) {
     if (ImGui::InputInt("##step", &step)) next_.id = static_cast<std::uint32_t>(std::max(0, step));
     ImGui::SameLine();
   } else if (*threshold_unit(next_.kind) != 0) {
-    ImGui::SetNextItemWidth(90);
-    ImGui::InputDouble("##threshold", &next_.threshold, 0, 0, "%.6g");
+    ImGui::SetNextItemWidth(110);
+    ImGui::InputDouble("##threshold", &next_.threshold, 0, 0,
+                       next_.kind == BreakKind::live_elements ? "%.0f" : "%.6g");
     ImGui::SameLine();
     ImGui::TextDisabled("%s", threshold_unit(next_.kind));
     ImGui::SameLine();

@@ -51,11 +51,11 @@ void BucketsView::build(const AppState& app, const Of& of) {
   table_.columns = {{words.has_buckets ? "flushed" : "begun", 0.8F, true, "Since the run's first event"},
                     {words.bucket, 0.5F, true},
                     {"buffer", 0.4F, true,
-                     words.has_buckets ? "With overlap_comm and contiguous_gradients 0 and 1 in turns"
+                     words.has_buckets ? "With overlap_comm and contiguous_gradients 0 and 1 alternate"
                                        : "Only where buckets have buffers"},
                     {"gradients", 0.5F, true},
                     {"elements", 0.7F, true},
-                    {"full", 0.5F, true, "Elements / reduce_bucket_size; nothing where no size is set"},
+                    {"full", 0.5F, true, "Elements / reduce_bucket_size; empty where no size is set"},
                     {"filled for", 0.7F, true, "From opening to the flush"},
                     {"why", 2.2F}};
   for (const BucketFlush& flush : flushes_) {
@@ -99,10 +99,10 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
     return;
   }
   if (open.empty()) {
-    ctx.canvas.text_in(room.take_top(22),
-                       "No " + std::string(words_of(store).bucket) +
-                           " is open: none is between a backward's end and the next one.",
-                       c.muted, Font::small);
+    ctx.canvas.text_in(
+        room.take_top(22),
+        "No " + std::string(words_of(store).bucket) + " is open: none is between two backward passes.",
+        c.muted, Font::small);
     return;
   }
   for (const store::BucketState& bucket : open) {

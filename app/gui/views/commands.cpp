@@ -99,7 +99,7 @@ void break_at_selection(C& ctx) {
 }
 void keep_moment(C& ctx) {
   ctx.app.keep_moment();
-  ctx.ui.say("The recorder was asked to keep what lies around this moment: its answer is in Messages");
+  ctx.ui.say("Asked the recorder to keep the events around this time; its reply appears in Messages");
 }
 void go_back(C& ctx) {
   if (const auto place = ctx.app.history.back(ctx.seconds)) go_to_place(ctx.app, *place);
@@ -183,11 +183,10 @@ void measure_from_now(C& ctx) {
   AppState& app = ctx.app;
   const auto range = measured_from(app.measured, app.time.range(), end, app.now_ns());
   if (range) app.measured = range;
-  ctx.ui.say(!range && end == Grip::begin
-                 ? "Nothing to measure between this time and the end of what is shown"
-             : !range             ? "Nothing to measure between the begin of what is shown and this time"
-             : end == Grip::begin ? "Measured from here; ] sets the end"
-                                  : "Measured up to here; [ sets the begin");
+  ctx.ui.say(!range && end == Grip::begin ? "Nothing to measure between this time and the end of the view"
+             : !range                     ? "Nothing to measure between the start of the view and this time"
+             : end == Grip::begin         ? "Measured from here; ] sets the end"
+                                          : "Measured up to here; [ sets the begin");
 }
 void clear(C& ctx) {
   if (ctx.ui.captured != nullptr) return;  // Escape then only cancels the drag
@@ -247,8 +246,8 @@ const Command kCommands[] = {
      can_shift_rank},
     {Menu::view, "Move the selected rank down", "Alt+Down", key::kDown, kAlt, shift_selected_rank<1>,
      can_shift_rank},
-    {Menu::view, "Ranks in the next kind of groups", "", 0, kNone, [](C& ctx) { next_grouping(ctx.app); },
-     several_ranks},
+    {Menu::view, "Group ranks by the next kind of group", "", 0, kNone,
+     [](C& ctx) { next_grouping(ctx.app); }, several_ranks},
     {Menu::view, "Filter ranks...", "", 0, kNone, filter_ranks, several_ranks, filters_ranks},
     {Menu::view, "Show all ranks", "", 0, kNone, [](C& ctx) { ctx.app.timeline.filter.clear(); },
      filters_ranks},
@@ -267,7 +266,7 @@ const Command kCommands[] = {
     {Menu::view, "Larger text", "Ctrl+=", key::kEqual, kCtrl, [](C& ctx) { scale_text(ctx, 0.1F); }, nullptr,
      nullptr, true},
     {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
-    {Menu::view, "Text as the screen asks", "Ctrl+0", '0', kCtrl, [](C& ctx) { scale_text(ctx, 0); }},
+    {Menu::view, "Reset text size", "Ctrl+0", '0', kCtrl, [](C& ctx) { scale_text(ctx, 0); }},
     {Menu::view, "Save layout as...", "", 0, kNone, ask<Dialog::save_layout>, nullptr, nullptr, true},
     {Menu::view, "Reset layout", "", 0, kNone, [](C& ctx) { ctx.ui.reset_layout = true; }},
 
@@ -306,7 +305,7 @@ const Command kCommands[] = {
 
     {Menu::run, "Pause or resume; play a recording", "Space", key::kSpace, kNone, play_or_pause,
      has_gates_or_steps},
-    {Menu::run, "Break at what is selected, or not", "F9", key::kF1 + 8, kNone, break_at_selection,
+    {Menu::run, "Toggle breakpoint at selection", "F9", key::kF1 + 8, kNone, break_at_selection,
      can_break_here},
     {Menu::run, "To the next breakpoint", "F8", key::kF1 + 7, kNone,
      [](C& ctx) { ctx.app.breaks.to_next(ctx.app); }, has_breaks},
@@ -322,11 +321,15 @@ const Command kCommands[] = {
      has_gates, nullptr, true},
     {Menu::run, "Previous event", "Left", key::kLeft, kNone, step<StepUnit::event, Direction::backward>,
      has_gates},
-    {Menu::run, "Next event, by letter", "E", 'E', kNone, step<StepUnit::event, Direction::forward>,
+    {Menu::run, "Next event (letter key)", "E", 'E', kNone, step<StepUnit::event, Direction::forward>,
      has_gates},
     {Menu::run, "Next module", "M", 'M', kNone, step<StepUnit::module, Direction::forward>, has_gates},
-    {Menu::run, "Next micro-step", "", 0, kNone, step<StepUnit::micro_step, Direction::forward>, has_gates},
-    {Menu::run, "Next step's gate", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},
+    {Menu::run, "Previous module", "", 0, kNone, step<StepUnit::module, Direction::backward>, has_gates},
+    {Menu::run, "Next micro-step", "U", 'U', kNone, step<StepUnit::micro_step, Direction::forward>,
+     has_gates},
+    {Menu::run, "Previous micro-step", "", 0, kNone, step<StepUnit::micro_step, Direction::backward>,
+     has_gates},
+    {Menu::run, "Start of next step", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},
 
     {Menu::help, "Keys and colours", "F1 or ?", key::kF1, kNone, [](C& ctx) { ctx.ui.help = !ctx.ui.help; }},
     {Menu::help, "Tour of the window", "", 0, kNone, [](C& ctx) { ctx.ui.tour = 0; }},
@@ -362,10 +365,10 @@ std::string_view also_called(const Command& command) noexcept {
       {"Record a copy...", "save the live run, recording, zscope"},
       {"Dark theme", "light theme, switch themes"},
       {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
-      {"Options", "settings, preferences, theme, scale, target of a step's time"},
+      {"Options", "settings, preferences, theme, scale, step time target"},
       {"Larger text", "scale, zoom, size, font"},
       {"Smaller text", "scale, zoom, size, font"},
-      {"Text as the screen asks", "scale, zoom, size, font"},
+      {"Reset text size", "scale, zoom, size, font"},
       {"Whole run", "fit, show all"},
       {"Zoom to selection", "fit selection"},
       {"Keys and colours", "shortcuts, legend, help"},

@@ -141,7 +141,7 @@ void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run)
                         s.unexplained_elements_per_step ? count(*s.unexplained_elements_per_step).text()
                                                         : std::string("not known at this detail"),
                         "", ""});
-  tip.reason = "Elements of the whole; an all-reduce counts twice.";
+  tip.reason = "Elements of full tensors; an all-reduce counts twice.";
   ctx.tip(tip);
 }
 
@@ -218,7 +218,7 @@ void CommunicationView::show(AppState& app, const SpanTable::Place& place, Selec
   app.select_span(place.lane, place.span);
   if (kind == SelectionKind::collective) app.selection.rank = place.lane.rank;
   const std::int64_t margin = (place.span.end_ns - place.span.begin_ns) * 3;
-  app.time.set({place.span.begin_ns - margin, place.span.end_ns + margin}, app.store().end_ns());
+  app.time.go({place.span.begin_ns - margin, place.span.end_ns + margin}, app.store().end_ns());
   app.follow = false;
 }
 

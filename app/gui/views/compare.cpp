@@ -189,7 +189,9 @@ void CompareView::draw(Context& ctx, Rect room) {
   }
   const std::string of_a = app.run->partial();
   const std::string of_b = app.other->partial();
-  if (!of_a.empty() || !of_b.empty()) {
+  // The analysis of a live run may never catch up: what it has is compared, and the title says how much.
+  const auto awaited = [](const Session& run) { return !run.live() || run.analysis()->steps == 0; };
+  if ((!of_a.empty() && awaited(*app.run)) || (!of_b.empty() && awaited(*app.other))) {
     ctx.empty(
         room, "The comparison appears when both runs are analysed",
         "A: " + (of_a.empty() ? "analysed" : of_a) + ". B: " + (of_b.empty() ? "analysed" : of_b) + ".");

@@ -37,16 +37,16 @@ void ConnectionView::header(Context& ctx, Rect& room) {
   }
   if (ctx.button_right(room, "Reconnect", true,
                        app.run->disconnected() ? Context::Look::primary : Context::Look::plain,
-                       "Connect anew: what the collector still has of the run is fetched again"))
+                       "Connects again and fetches what the collector still has of the run"))
     app.reconnect();
   if (ctx.button_right(room, "Disconnect", live, Context::Look::plain,
-                       "What has arrived stays in the window; the run goes on"))
+                       "Received events stay in the window; the run continues"))
     app.run->disconnect();
   if (ctx.button_right(room, "Record a copy...", live && !ctx.ui.copying, Context::Look::plain,
-                       "What the collector still has of the run, and what comes, to a file of its own"))
+                       "Writes what the collector still has of the run, and what follows, to another file"))
     ctx.ui.open(Dialog::record_copy);
   if (ctx.button_right(room, "Keep this moment", live, Context::Look::plain,
-                       "The run's recorder keeps what lies around the time that is looked at"))
+                       "Asks the recorder to keep the events around the current time"))
     app.keep_moment();
 }
 
@@ -87,8 +87,8 @@ void ConnectionView::graph(Context& ctx, Rect room, const char* id, const char* 
 void ConnectionView::draw(Context& ctx, Rect room) {
   const Session& run = *ctx.app.run;
   if (!run.live() && !run.disconnected()) {
-    ctx.empty(room, "A recording is shown",
-              "Connect to a run that is made with File, Connect to a run (Ctrl+Shift+C).");
+    ctx.empty(room, "This is a recording",
+              "To connect to a live run use File, Connect to a run (Ctrl+Shift+C).");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

@@ -175,6 +175,13 @@ void Context::section(Rect& room, std::string_view title) {
   room.take_top(4);
 }
 
+Context::Row Context::row(const Rect& rect, std::string_view id) {
+  const bool over = hovered(rect);
+  if (over) canvas.fill(rect, colors().raised);
+  const bool by_key = keyboard_item(rect, id, true);
+  return {over, by_key || (over && pointer.pressed[0])};
+}
+
 void Context::menu(const Rect& anchor, std::vector<OverlayItem> items) {
   ui.overlay = {};
   ui.overlay.open = true;

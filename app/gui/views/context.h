@@ -203,6 +203,12 @@ class Context {
   void quantity(const Rect& rect, std::string_view number, std::string_view unit, float unit_width = 30,
                 Rgb color = 0xFFFFFFFF);
   void section(Rect& room, std::string_view title);
+  struct Row {
+    bool over = false;    ///< under the pointer
+    bool chosen = false;  ///< pressed with the pointer, or with Enter
+  };
+  /// A row that can be chosen; its ground is lighter under the pointer. `id` may be that of several.
+  Row row(const Rect& rect, std::string_view id);
 
   void menu(const Rect& anchor, std::vector<OverlayItem> items);
   void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);

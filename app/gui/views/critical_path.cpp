@@ -107,7 +107,7 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
 
 void CriticalPathView::pieces(Context& ctx, Rect room) {
   if (room.h < 60) return;
-  ctx.section(room, runs_.size() > 1 ? "Longest pieces; a click goes to those of A" : "Longest pieces");
+  ctx.section(room, runs_.size() > 1 ? "Longest pieces; click one of A to go there" : "Longest pieces");
   const TableHit hit = draw_table(ctx, "##pieces", room, pieces_.table, pieces_state_);
   if (!hit.clicked || pieces_.places[*hit.clicked].run != 0) return;
   const PieceTable::Place& place = pieces_.places[*hit.clicked];
@@ -115,7 +115,7 @@ void CriticalPathView::pieces(Context& ctx, Rect room) {
   app.timeline.expanded.insert(place.rank);
   app.select_rank(place.rank);
   const std::int64_t margin = (place.end_ns - place.begin_ns) * 3;
-  app.time.set({place.begin_ns - margin, place.end_ns + margin}, app.store().end_ns());
+  app.time.go({place.begin_ns - margin, place.end_ns + margin}, app.store().end_ns());
   app.follow = false;
 }
 

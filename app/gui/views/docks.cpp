@@ -160,7 +160,7 @@ std::string Docks::save_as(const std::string& layout, const std::string& name) {
   if (name.size() > 40 || name.find_first_of("[]#/\n\r") != std::string::npos)
     return "a name has at most 40 letters and none of [ ] # /";
   if (std::ranges::find(layout_names(), name) != layout_names().end())
-    return name + " is a layout of the program; give another name";
+    return name + " is a built-in layout; choose another name";
   if (name == layout) return {};  // its panels are saved as they are moved
   if (std::ranges::find(own_, name) == own_.end()) own_.push_back(name);
   const Shown from = of(layout);

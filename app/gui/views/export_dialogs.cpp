@@ -64,8 +64,8 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
   if (!text_.empty() && is_there()) {
     const bool folder = std::filesystem::is_directory(text_);
     ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s",
-                       folder ? "This folder is not empty: files of the same names are replaced"
-                              : "This file is there already: it is replaced");
+                       folder ? "This folder is not empty: files of the same names will be replaced"
+                              : "This file exists and will be replaced");
   }
   if (!problem_.empty()) {
     ImGui::PushTextWrapPos(0);
@@ -76,7 +76,7 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
   if (!entered || text_.empty()) return false;
   if (!is_there() || asked_about_ == text_) return true;
   asked_about_ = text_;
-  problem_ = "Enter once more replaces it";
+  problem_ = "Press Enter again to replace it";
   ctx.moving = true;
   return false;
 }
@@ -86,10 +86,10 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   if (!app.run->recorded()) {
     ImGui::PushTextWrapPos(0);
     ImGui::TextUnformatted(
-        "A live run is exported from its recording: this window holds only the newest part of it, and the "
-        "recorder has all. Where it is recorded (run --record, record), open that file in another window, "
-        "also while it is written; else File, Record a copy writes what the collector still has of this one. "
-        "Pictures and tables of this window can be saved at any time.");
+        "Exports are made from a recording, as this window holds only the newest part of a live run. If the "
+        "run is recorded (run --record, record), open that file in another window, even while it is written. "
+        "Otherwise File, Record a copy writes what the collector still has of the run. Pictures and tables "
+        "of this window can be saved at any time.");
     ImGui::PopTextWrapPos();
     if (ImGui::Button("Close")) close(ctx);
     return;
@@ -118,7 +118,7 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
     ImGui::SetItemTooltip("%s", app.other->source().c_str());
   }
   const bool busy = job_.state().running;
-  if (busy) ImGui::TextDisabled("Another export is under way");
+  if (busy) ImGui::TextDisabled("Another export is running");
   const bool possible = !busy && !text_.empty();
   if (confirm(ctx, is_there() ? "Replace" : "Export", possible) || (entered && possible)) {
     ExportJob::Order order{.format = format, .recording = app.run->source(), .target = text_};
@@ -133,15 +133,14 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
 
 void Dialogs::record_copy(Context& ctx) {
   AppState& app = ctx.app;
-  ImGui::TextUnformatted("Record the run that is shown to");
+  ImGui::TextUnformatted("Record this run to");
   const bool entered = target_field(ctx, stem_of(*app.run) + ".zscope");
   ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled(
-      "From the earliest event that its collector still has, until it is stopped, the run ends or this "
-      "window "
-      "is closed. Over a connection of its own: whatever the window shows, all of it is recorded.");
+      "From the earliest event that the collector still has, until you stop it, the run ends or this window "
+      "closes. It uses a connection of its own, so it records all events whatever the window shows.");
   ImGui::PopTextWrapPos();
-  if (!app.run->live()) ImGui::TextDisabled("This window is not connected to the run any more");
+  if (!app.run->live()) ImGui::TextDisabled("This window is no longer connected to the run");
   const bool busy = copy_.state().running;
   if (busy) ImGui::TextDisabled("Another copy is being recorded");
   const bool possible = app.run->live() && !busy && !text_.empty();
@@ -196,7 +195,7 @@ std::string Dialogs::export_line() const {
     return "Export: " + state.what + share + ", " + decimal(state.seconds, 1) + " s";
   }
   if (!state.done) return {};
-  if (state.cancelled) return "The export was cancelled: " + state.target + " is as it was";
+  if (state.cancelled) return "The export was cancelled: " + state.target + " is unchanged";
   return state.problem.empty() ? "Exported " + state.target + " in " + decimal(state.seconds, 1) + " s"
                                : "Export failed: " + state.problem;
 }

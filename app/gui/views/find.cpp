@@ -98,7 +98,7 @@ void FindView::results(Context& ctx, const Rect& place) {
       ctx.empty(room, "Nothing found",
                 find.scope == FindScope::run && find.filter.empty()
                     ? "Every word must be in the name, whatever its case. In quotation marks: the whole name."
-                    : "Nothing in this range and filter. Search the whole run, or take a filter away.");
+                    : "Nothing in this range and filter. Search the whole run, or remove a filter.");
     }
     return;
   }

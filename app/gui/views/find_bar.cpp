@@ -45,9 +45,9 @@ void scope_choice(Context& ctx, Rect& line) {
   if (find.scope == FindScope::measured && !app.measured) find.scope = FindScope::run;
   line.take_left(8);
   if (find.scope != FindScope::shown || find.range == app.time.range() || line.w < 120) return;
-  const Rect now = line.take_left(ctx.button_width("As shown now"));
-  if (ctx.button({now.x, now.y + 4, now.w, 22}, "As shown now", true, Context::Look::plain,
-                 "The timeline has moved since: search what it shows now"))
+  const Rect now = line.take_left(ctx.button_width("Use shown range"));
+  if (ctx.button({now.x, now.y + 4, now.w, 22}, "Use shown range", true, Context::Look::plain,
+                 "The timeline has moved since: search the range that it shows now"))
     find.range = app.time.range();
   line.take_left(8);
 }
@@ -60,7 +60,7 @@ void progress(Context& ctx, const Rect& line) {
   if (grown && room.w > 180) {
     const Rect again = room.take_right(ctx.button_width("Search again"));
     if (ctx.button({again.x, again.y + 4, again.w, 22}, "Search again", true, Context::Look::plain,
-                   "The run has gone on since"))
+                   "The run has new events since"))
       app.find.again = true;
     room.take_right(8);
   }
@@ -93,7 +93,7 @@ bool find_line(Context& ctx, Rect& room, int& moved) {
   ImGui::SetNextItemWidth(field.w);
   if (std::exchange(find.focus, false)) ImGui::SetKeyboardFocusHere();
   // With a history callback the field receives the up and down arrows.
-  const bool entered = text_field("##words", "attn forward, all-gather, step 7, \"whole name\"", find.words,
+  const bool entered = text_field("##words", "attn forward, gather h.3, step 7, \"whole name\"", find.words,
                                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackHistory |
                                       ImGuiInputTextFlags_AutoSelectAll);
   if (ImGui::IsItemActive())
@@ -127,7 +127,7 @@ void find_filter(Context& ctx, Rect& room) {
     if (line.w < std::min(width, 80.0F)) break;
     const Rect place = line.take_left(std::min(width, line.w));
     if (ctx.button({place.x, place.y + 2, place.w, 22}, text, true, Context::Look::chosen,
-                   part.text + ". Click: all of them again"))
+                   part.text + ". Click to remove this filter"))
       find.filter = part.without;
     line.take_left(6);
   }

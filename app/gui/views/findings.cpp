@@ -91,7 +91,7 @@ void FindingsView::build(const AppState& app) {
   table_ = {};
   table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 200}};
   table_.columns.push_back(
-      {"cost", 0.05F, true, "Of a typical step; once; or bytes, where it costs no time"});
+      {"cost", 0.05F, true, "Time per typical step; time once; or bytes, where it costs no time"});
   table_.columns.push_back({"rank", 0.05F, true});
   table_.columns.push_back({"step", 0.05F, true});
   table_.columns.push_back({"time", 0.05F, true, "Since the run's first event"});
@@ -212,7 +212,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
       ImGui::TextUnformatted((change.key + ": " + change.now + " \u2192 " + change.then).c_str());
       ImGui::PopTextWrapPos();
     }
-    copy("--set " + change.option, "As run and what-if take it:");
+    copy("--set " + change.option, "Option for run and what-if:");
     ImGui::PopID();
   }
   text_line("Gain", gain_of(ctx.app, row));
@@ -236,9 +236,10 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     }
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
-      ImGui::SetTooltip("%s", possible ? "Opens the panel What if with these settings changed; Play it there"
-                              : row.of_b ? "This is a finding of B; What if plays A"
-                                         : "What if plays recordings: record the run and open that");
+      ImGui::SetTooltip("%s",
+                        possible ? "Opens the panel What if with these settings changed; click Simulate there"
+                        : row.of_b ? "This is a finding of B; What if simulates A"
+                                   : "What if needs a recording: record the run and open the recording");
     }
   }
   ImGui::EndTable();
@@ -281,9 +282,9 @@ void FindingsView::draw(Context& ctx, Rect room) {
   if (rows_.empty()) {
     const std::string partial = app.run->partial();
     ctx.empty(room,
-              app.run->summary().steps == 0 ? "Nothing to judge yet"
-              : partial.empty()             ? "Nothing is wrong as far as can be seen"
-                                            : "Nothing is wrong so far; " + partial,
+              app.run->summary().steps == 0 ? "No findings yet"
+              : partial.empty()             ? "No problems found"
+                                            : "No problems found so far; " + partial,
               app.run->summary().steps == 0 ? "Findings appear after the first completed steps."
                                             : findings_looked_for(app.store().recorded_detail()));
     return;

@@ -59,10 +59,9 @@ std::vector<Choice> FlameView::choices(const AppState& app) {
 }
 
 void FlameView::header(Context& ctx, Rect& room) {
-  if (ctx.button_right(
-          room, "Copy", flame_.tree().nodes().size() > 1, Context::Look::plain,
-          "Own time of each box with the names above it, as programs that draw flame graphs read "
-          "it (\"folded stacks\", nanoseconds, sum over ranks)")) {
+  if (ctx.button_right(room, "Copy", flame_.tree().nodes().size() > 1, Context::Look::plain,
+                       "Self time of each box with the names above it, in the format that flame graph tools "
+                       "read (\"folded stacks\", nanoseconds, sum over ranks)")) {
     ImGui::SetClipboardText(folded_stacks(flame_.tree()).c_str());
     ctx.ui.say("Copied " + std::to_string(flame_.tree().nodes().size() - 1) + " stacks");
   }
@@ -83,17 +82,16 @@ void FlameView::heading(Context& ctx, const Rect& line) const {
             (all > 0 ? decimal(100 * static_cast<double>(found) / static_cast<double>(all), 1) + " % of it"
                      : std::string(kMissing));
   } else if (tree.cut_short()) {
-    right = "deeper ones counted as own time";
+    right = "deeper levels counted as self time";
   }
   if (!right.empty()) {
     const Rect place = room.take_right(std::min(room.w * 0.5F, ctx.canvas.width(right, Font::small) + 1));
     ctx.canvas.text_in(place, right, c.muted, Font::small);
     room.take_right(12);
     if (ctx.hovered(place))
-      ctx.tip(!words.empty() && flame_.progress() >= 1
-                  ? "Time of the boxes that Find's words find, what lies in another one not counted twice. "
-                    "The others are pale."
-                  : "Spans of the range are added up piece by piece");
+      ctx.tip(!words.empty() && flame_.progress() >= 1 ? "Time of the boxes that match Find's words; nested "
+                                                         "boxes are not counted twice. The others are pale."
+                                                       : "The spans of the range are still being added up");
   }
   const std::string text = flame_heading(ctx.app, scope_, split_, tree);
   if (ctx.canvas.text_in(room, text, c.muted, Font::small) && ctx.hovered(room)) ctx.tip(text);
@@ -239,12 +237,12 @@ void FlameView::draw(Context& ctx, Rect room) {
   if (tree.nodes().size() < 2) {
     const char* const of_range =
         of_ == FlameOf::gpu
-            ? "No rank's GPU did anything recorded here. Choose \"run\", or move the timeline."
-            : "The compute stream of no rank has any here. Choose \"run\", or move the timeline.";
+            ? "No GPU work was recorded here. Choose \"run\", or move the timeline."
+            : "No rank's compute stream has spans here. Choose \"run\", or move the timeline.";
     ctx.empty(room, "No spans in this range",
               scope_ == FlameScope::range
                   ? of_range
-                  : "The compute stream of no rank has any: they are recorded from detail \"phases\" on.");
+                  : "No rank's compute stream has spans: they are recorded from detail \"phases\" on.");
     return;
   }
   FlamePainter painter(ctx, tree, app.find.words);

@@ -26,7 +26,7 @@ class HangView final : public View {
 void HangView::header(Context& ctx, Rect& room) {
   const analysis::Hang& hang = ctx.app.run->why();
   if (ctx.button_right(room, "Copy", !hang.ranks.empty(), Context::Look::plain,
-                       "The whole diagnosis as text, as `shardscope why` prints it"))
+                       "Copies the full diagnosis as text, as `shardscope why` prints it"))
     ImGui::SetClipboardText(analysis::hang_text(hang).c_str());
 }
 
@@ -36,8 +36,8 @@ void HangView::draw(Context& ctx, Rect room) {
   const analysis::Hang& hang = app.run->why();
   if (hang.ranks.empty()) {
     ctx.empty(room, hang.text,
-              "While a live run hangs, this says who waits in which collective for whom, and what the "
-              "missing rank does.");
+              "While a live run hangs, this panel shows which ranks wait in which collective for which rank, "
+              "and what that rank is doing.");
     return;
   }
   if (made_ != app.run->why_revision() || run_ != app.run->number()) {

@@ -19,14 +19,14 @@ struct KeyRow {
 constexpr KeyRow kPointer[] = {
     {"click", "select, and look at this time in every panel"},
     {"double click", "zoom to it"},
-    {"drag", "pan; a live run is then no longer followed"},
+    {"drag", "pan; stops following a live run"},
     {"Shift+drag", "measure a range; also by dragging along the times"},
-    {"middle drag", "zoom to a range; with Ctrl: out, so that all seen fits into it"},
+    {"middle drag", "zoom to a range; with Ctrl: zoom out, so that the view fits into it"},
     {"middle click", "fit the span"},
     {"right click", "menu of a span or a rank"},
-    {"an end of a range", "drag it: of the steps above, or of what was measured"},
+    {"an end of a range", "drag it: of the step ruler, or of the measured range"},
     {"wheel", "zoom at the pointer (Ctrl: finer, Shift: scroll)"},
-    {"a rank's name", "drag: another place among the ranks"},
+    {"a rank's name", "drag: move the rank"},
     {"a title", "click: another panel there; drag: move it"},
 };
 constexpr KeyRow kKeyboard[] = {

@@ -4,28 +4,11 @@
 #include "app/gui/model/finder.h"
 #include "app/gui/model/format.h"
 #include "app/gui/views/panels.h"
+#include "app/gui/views/rows.h"
 #include "app/gui/views/timeline_menu.h"
 
 namespace shardscope::gui {
 namespace {
-
-/// A list that scrolls within `place`. `draw(item, row, over)` draws an item in its row, `over` with the
-/// pointer on it; false ends the list, as a click has changed the selection.
-template <typename Item, typename Draw>
-void scrolling_list(Context& ctx, const Rect& place, float& scroll, const std::vector<Item>& items,
-                    const Draw& draw) {
-  ctx.scroll(&scroll, place, kTableRow * static_cast<float>(items.size()), scroll);
-  const Clip clip(ctx.canvas, place);
-  float y = place.y - scroll;
-  for (const Item& item : items) {
-    const Rect row{place.x, y, place.w - 10, kTableRow};
-    y += kTableRow;
-    if (row.bottom() < place.y || row.y > place.bottom()) continue;
-    const bool over = ctx.hovered(row) && place.contains(ctx.pointer.x, ctx.pointer.y);
-    if (over) ctx.canvas.fill(row, ctx.colors().raised);
-    if (!draw(item, row, over)) return;
-  }
-}
 
 /// Draws a value at the right end of `row`, at most `share` of its width, and removes that width. True:
 /// truncated.
@@ -52,18 +35,79 @@ bool has_lines(Context& ctx, const Field& field, float row) {
          ctx.canvas.width(value, Font::mono_small) > row - label_width(ctx, field, row);
 }
 
-std::string why_of(const Details& details) { return "Why: " + details.reason; }
-
-/// Height of the fields and the reason, with the gaps between them.
-float height_of(Context& ctx, const Details& details, float width) {
-  float height = 0;
+/// The fields and the reason.
+void fields(Context& ctx, ScrollArea& area, const Details& details) {
+  const Palette& c = ctx.colors();
   for (const Field& field : details.fields) {
-    height += kTableRow;
-    if (has_lines(ctx, field, width))
-      height += ctx.canvas.paragraph_height(width, value_of(field), Font::small) + 4;
+    Rect row = area.room.take_top(kTableRow);
+    const Rect whole = row;
+    const bool lines = has_lines(ctx, field, row.w);
+    ctx.canvas.text_in(row.take_left(label_width(ctx, field, row.w)), field.label, c.muted, Font::small);
+    const std::string value = value_of(field);
+    if (lines) {
+      area.room.take_top(ctx.canvas.paragraph(area.room, value, c.text, Font::small) + 4);
+      continue;
+    }
+    const bool cut = ctx.canvas.text_in(row, value, c.text, Font::mono_small, Align::right);
+    if (ctx.hovered(whole) && (cut || !field.formula.empty()))
+      ctx.tip(field.formula.empty() ? value : field.label + " = " + field.formula);
   }
-  if (!details.reason.empty()) height += 6 + ctx.canvas.paragraph_height(width, why_of(details), Font::small);
-  return height;
+  if (details.reason.empty()) return;
+  area.room.take_top(6);
+  area.room.take_top(ctx.canvas.paragraph(area.room, "Why: " + details.reason, c.text, Font::small));
+}
+
+/// Spans under a title; the timeline's arrows as a list, for instance. True: one was chosen, and is selected
+/// now.
+bool spans(Context& ctx, ScrollArea& area, std::string_view title, std::string_view tip,
+           const std::vector<RelatedRow>& list) {
+  if (list.empty()) return false;
+  const Palette& c = ctx.colors();
+  ctx.section(area.room, title);
+  for (const RelatedRow& item : list) {
+    Rect row = area.room.take_top(kTableRow);
+    const auto [over, chosen] = ctx.row(row, title);
+    if (area.shows(row)) {
+      draw_value(ctx, row, item.value, 0.4F, c.muted);
+      ctx.canvas.text_in(row, item.text, c.text, Font::small);
+    }
+    if (over) ctx.tip(item.text + "\nClick: go there. " + std::string(tip));
+    if (!chosen) continue;
+    ctx.app.select_span(item.lane, item.span);
+    ctx.app.show_rank(item.lane.rank);
+    ctx.app.jump_to(item.span.begin_ns);
+    return true;
+  }
+  return false;
+}
+
+/// Events and parameters under a title. True: a parameter was chosen, and is selected now.
+bool events(Context& ctx, ScrollArea& area, const std::string& title, const std::vector<HistoryRow>& list) {
+  if (list.empty()) return false;
+  const Palette& c = ctx.colors();
+  ctx.section(area.room, title);
+  for (const HistoryRow& item : list) {
+    Rect row = area.room.take_top(kTableRow);
+    const auto [over, chosen] = ctx.row(row, title);
+    if (area.shows(row)) {
+      if (item.at_ns) {
+        ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), timestamp(*item.at_ns, 100'000),
+                           c.muted, Font::mono_small);
+      }
+      const Rgb ink = item.later ? c.muted : c.text;
+      const bool value_cut = draw_value(ctx, row, item.value, 0.5F, ink);
+      const bool text_cut = ctx.canvas.text_in(row, item.text, ink, Font::small);
+      if (over && (text_cut || value_cut || item.later))
+        ctx.tip(item.text + ": " + item.value + (item.later ? "\nAfter the time that is looked at." : ""));
+    }
+    if (!chosen) continue;
+    if (item.at_ns) ctx.app.jump_to(*item.at_ns);
+    if (item.param == ev::kNoId) continue;
+    const std::uint32_t rank = ctx.app.selection.rank;
+    ctx.app.select_param(item.param, rank);
+    return true;
+  }
+  return false;
 }
 
 class InspectorView final : public View {
@@ -75,11 +119,7 @@ class InspectorView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  void fields(Context& ctx, Rect& room, const Details& details);
-  void related(Context& ctx, Rect& room, const Details& details);
-  void history(Context& ctx, Rect room, const Details& details);
-  float fields_scroll_ = 0, scroll_ = 0, related_scroll_ = 0;
-  std::string shown_;  ///< title and subtitle: another selection resets scrolling
+  std::string shown_;  ///< title and subtitle: another selection is shown from its top
 };
 
 void InspectorView::header(Context& ctx, Rect& room) {
@@ -120,96 +160,20 @@ void InspectorView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in({line.x + 10, line.y, line.w - 10, line.h}, details.subtitle, c.muted, Font::small);
   }
   room.take_top(6);
-  // A small panel reserves room for related spans and the begin of the history, which no other panel
-  // lists.
-  const auto list_height = [](std::size_t rows) {
-    return rows == 0 ? 0 : kTableRow * static_cast<float>(rows) + 34;
-  };
-  const float related_height = list_height(details.related.size());
-  const float history_height = list_height(details.history.size());
-  const float least = std::min(related_height + std::min(history_height, list_height(2)), room.h * 0.45F);
-  const float spare = room.h - height_of(ctx, details, room.w);
-  const Rect below = room.take_bottom(std::min(related_height + history_height, std::max(spare, least)));
-  fields(ctx, room, details);
-  room.h += below.h;
-  if (!details.related.empty()) {
-    related(ctx, room, details);
-  }
-  if (!details.history.empty() && room.h > 2 * kTableRow) history(ctx, room, details);
-}
-
-/// Draws the fields; they scroll if they do not fit.
-void InspectorView::fields(Context& ctx, Rect& room, const Details& details) {
-  const Palette& c = ctx.colors();
+  ScrollArea area(ctx, "##inspector", room);
   if (const std::string shown = details.title + details.subtitle; shown != shown_) {
     shown_ = shown;
-    fields_scroll_ = 0;
+    ScrollArea::scroll_to(0);
   }
-  const bool fits = height_of(ctx, details, room.w) <= room.h;
-  const float width = fits ? room.w : room.w - 10;
-  const float all = height_of(ctx, details, width);
-  const Rect place = room.take_top(std::min(all, room.h));
-  ctx.scroll(&fields_scroll_, place, all, fields_scroll_);
-  const Clip clip(ctx.canvas, place);
-  Rect rest{place.x, place.y - fields_scroll_, width, all};
-  for (const Field& field : details.fields) {
-    Rect row = rest.take_top(kTableRow);
-    const Rect whole = row;
-    const bool lines = has_lines(ctx, field, row.w);
-    ctx.canvas.text_in(row.take_left(label_width(ctx, field, row.w)), field.label, c.muted, Font::small);
-    const std::string value = value_of(field);
-    if (lines) {
-      rest.take_top(ctx.canvas.paragraph(rest, value, c.text, Font::small) + 4);
-      continue;
-    }
-    const bool cut = ctx.canvas.text_in(row, value, c.text, Font::mono_small, Align::right);
-    if (ctx.hovered(whole) && place.contains(ctx.pointer.x, ctx.pointer.y) && (cut || !field.formula.empty()))
-      ctx.tip(field.formula.empty() ? value : field.label + " = " + field.formula);
-  }
-  if (details.reason.empty()) return;
-  rest.take_top(6);
-  ctx.canvas.paragraph(rest, why_of(details), c.text, Font::small);
-}
-
-/// What the span waits for and what waits for it: the timeline's arrows as a list.
-void InspectorView::related(Context& ctx, Rect& room, const Details& details) {
-  const Palette& c = ctx.colors();
-  ctx.section(room, "Depends on, and what depends on it");
-  const float all = kTableRow * static_cast<float>(details.related.size());
-  const Rect place = room.take_top(std::min(all, details.history.empty() ? room.h : room.h * 0.5F));
-  scrolling_list(
-      ctx, place, related_scroll_, details.related, [&](const RelatedRow& item, Rect row, bool over) {
-        draw_value(ctx, row, item.value, 0.4F, c.muted);
-        ctx.canvas.text_in(row, item.text, c.text, Font::small);
-        if (!over) return true;
-        ctx.tip(item.text +
-                "\nClick: go there. The time is from the end of the one to where the other goes on.");
-        if (!ctx.pointer.pressed[0]) return true;
-        ctx.app.select_span(item.lane, item.span);
-        ctx.app.show_rank(item.lane.rank);
-        ctx.app.jump_to(item.span.begin_ns);
-        return false;
-      });
-}
-
-void InspectorView::history(Context& ctx, Rect room, const Details& details) {
-  const Palette& c = ctx.colors();
-  ctx.section(room, details.history_title);
-  scrolling_list(ctx, room, scroll_, details.history, [&](const HistoryRow& item, Rect row, bool over) {
-    if (item.at_ns) {
-      ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), timestamp(*item.at_ns, 100'000),
-                         c.muted, Font::mono_small);
-    }
-    const bool value_cut = draw_value(ctx, row, item.value, 0.5F, c.text);
-    const bool text_cut = ctx.canvas.text_in(row, item.text, c.text, Font::small);
-    if (over && (text_cut || value_cut)) ctx.tip(item.text + ": " + item.value);
-    if (!over || !ctx.pointer.pressed[0]) return true;
-    if (item.at_ns) ctx.app.jump_to(*item.at_ns);
-    if (item.param == ev::kNoId) return true;
-    const std::uint32_t rank = ctx.app.selection.rank;
-    ctx.app.select_param(item.param, rank);
-    return false;
-  });
+  area.room.take_right(4);
+  fields(ctx, area, details);
+  // The first that is pressed replaces the selection, with which these details are outdated.
+  if (spans(ctx, area, "Depends on, and what depends on it",
+            "The time is from the end of the first to the start of the dependent one.", details.related) ||
+      spans(ctx, area, "Parents", "The time is its duration, without pauses.", details.parents) ||
+      events(ctx, area, details.history_title, details.history))
+    return;
+  events(ctx, area, "Inside it", details.inside);
 }
 
 }  // namespace

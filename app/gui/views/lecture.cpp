@@ -138,7 +138,7 @@ void LectureView::controls(Context& ctx, Rect room) {
   const std::size_t count = lecture_.scenes.size();
   const bool at_end = player_.scene + 1 == count;
   if (next(player_.playing ? "Pause"
-           : at_end        ? "From the begin"
+           : at_end        ? "From the start"
                            : "Play",
            "Play or pause", true, player_.playing ? Context::Look::chosen : Context::Look::primary,
            "Each scene is shown for as long as it takes to read")) {
@@ -146,9 +146,9 @@ void LectureView::controls(Context& ctx, Rect room) {
     if (player_.playing) show(ctx.app, player_.go_to(lecture_, at_end ? 0 : player_.scene), true);
   }
   const auto step = [&](std::size_t which) { show(ctx.app, player_.go_to(lecture_, which), true); };
-  if (next("<", "Previous scene", player_.scene > 0, Context::Look::plain, "The scene before"))
+  if (next("<", "Previous scene", player_.scene > 0, Context::Look::plain, "Go to the previous scene"))
     step(player_.scene - 1);
-  if (next(">", "Next scene", !at_end, Context::Look::plain, "The next scene")) step(player_.scene + 1);
+  if (next(">", "Next scene", !at_end, Context::Look::plain, "Go to the next scene")) step(player_.scene + 1);
   room.take_left(8);
   if (room.w > 260) {
     ctx.canvas.text_in(room.take_left(ctx.canvas.width("pace", Font::small) + 6), "pace", c.muted,

@@ -53,7 +53,7 @@ void MemoryView::update(Context& ctx) {
 
 std::vector<Choice> MemoryView::choices(const AppState& app) {
   std::vector<Choice> out{{"below the curve",
-                           {"curve", "at the peak", "now", "difference", "held", "stages"},
+                           {"curve only", "at the peak", "now", "difference", "held", "stages"},
                            static_cast<int>(below_),
                            [this](AppState&, int to) { below_ = static_cast<Below>(to); }}};
   const auto pools = used_pools(app.store(), app.memory_rank);

@@ -17,7 +17,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kColumn = 2;  ///< width of a sample in pixels
+constexpr float kSampleWidth = 2;  ///< width of a sample in pixels
 
 /// Top of the axis, and whether the line of memory outside of the runtime's arenas is below it.
 struct Height {
@@ -79,7 +79,7 @@ void set_up_axes(Context& ctx, const Rect& room, const TimeRange& range, double 
 }
 
 double time_at(const TimeScale& scale, std::size_t column) {
-  return static_cast<double>(scale.time_of(scale.left + static_cast<float>(column) * kColumn));
+  return static_cast<double>(scale.time_of(scale.left + static_cast<float>(column) * kSampleWidth));
 }
 
 void draw_stack(Context& ctx, const std::vector<StackRun>& runs, const TimeScale& scale,
@@ -188,7 +188,7 @@ void MemoryCurve::outside_line(Context& ctx, const TimeScale& scale) {
   std::vector<double> x;
   std::vector<double> y;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const std::int64_t at = scale.time_of(scale.left + (static_cast<float>(i) + 0.5F) * kColumn);
+    const std::int64_t at = scale.time_of(scale.left + (static_cast<float>(i) + 0.5F) * kSampleWidth);
     const auto outside = outside_at(samples, at);
     x.push_back(static_cast<double>(at));
     y.push_back(outside && at <= end && i % 3 != 2 ? static_cast<double>(columns_[i].total() + *outside)
@@ -212,7 +212,7 @@ void MemoryCurve::hover(Context& ctx, const TimeScale& scale) {
   if (!hovered) return;
   const auto last = static_cast<float>(columns_.size() - 1);
   const store::MemorySample& column =
-      columns_[static_cast<std::size_t>(std::clamp((ctx.pointer.x - scale.left) / kColumn, 0.0F, last))];
+      columns_[static_cast<std::size_t>(std::clamp((ctx.pointer.x - scale.left) / kSampleWidth, 0.0F, last))];
   Details details;
   details.title = bytes(column.total()).text();
   details.subtitle = "rank " + std::to_string(app.memory_rank) + ", " + word(app.memory_pool) +
@@ -241,9 +241,9 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   auto end = static_cast<double>(range.end_ns);
   set_up_axes(ctx, room, range, height.top, begin, end);
   const ImVec2 size = ImPlot::GetPlotSize();
-  columns_.assign(static_cast<std::size_t>(std::max(1.0F, std::floor(size.x / kColumn))), {});
+  columns_.assign(static_cast<std::size_t>(std::max(1.0F, std::floor(size.x / kSampleWidth))), {});
   data.memory_columns(app.memory_rank, app.memory_pool, range.begin_ns, range.end_ns, columns_);
-  const TimeScale scale{range, ImPlot::GetPlotPos().x, static_cast<float>(columns_.size()) * kColumn};
+  const TimeScale scale{range, ImPlot::GetPlotPos().x, static_cast<float>(columns_.size()) * kSampleWidth};
   const std::vector<StackRun> runs = stack_runs(columns_);
   draw_stack(ctx, runs, scale, legend);
   draw_states_line(ctx, runs, scale);

@@ -106,7 +106,7 @@ void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::Me
   const bool known = data.is_known(ctx.app.memory_rank, ctx.app.now_ns());
   const Rect now_head = head.take_right(kAmount);
   ctx.canvas.text_in(now_head, known ? "now" : "at most", c.muted, Font::small, Align::right);
-  if (!known && ctx.hovered(now_head)) ctx.tip(not_kept_text() + ": the most that was held about now");
+  if (!known && ctx.hovered(now_head)) ctx.tip(not_kept_text() + ": the highest value around this time");
   const auto line = [&](std::string_view label, std::int64_t at_now, std::int64_t at_peak, float indent = 0,
                         std::string_view note = "") {
     Rect row = room.take_top(kLegendLine);

@@ -48,7 +48,7 @@ void Workspace::panels_menu(Context& ctx) {
 }
 
 void Workspace::recent_menu(Context& ctx) {
-  if (recent_.files.empty()) ImGui::TextDisabled("nothing was opened before");
+  if (recent_.files.empty()) ImGui::TextDisabled("no recent files");
   for (const std::string& file : recent_.files) {
     if (ImGui::MenuItem(file.c_str())) ctx.app.open_request = {file, {}, false};
   }

@@ -39,8 +39,8 @@ void MessagesView::draw(Context& ctx, Rect room) {
   const auto messages = app.store().messages();
   if (messages.empty()) {
     ctx.empty(room, "No messages",
-              "What a rank says while it trains (a scale lowered, a checkpoint saved, an error) and what the "
-              "collector notices are listed here.");
+              "Messages of ranks (a scale lowered, a checkpoint saved, an error) and of the collector are "
+              "listed here.");
     return;
   }
   room = {room.x + 8, room.y, room.w - 16, room.h - 6};
@@ -58,13 +58,13 @@ void MessagesView::draw(Context& ctx, Rect room) {
     ImGui::SameLine(0, 8);
     ImGui::SetNextItemWidth(110);
     ImGui::Combo("##source", &source_, "every source\0ranks\0collector\0commands\0");
-    ImGui::SetItemTooltip("Said by a rank, by the collector of the run, or what viewers commanded");
+    ImGui::SetItemTooltip("From a rank, from the run's collector, or a command of a viewer");
   }
   if (tools.w > 610) {
     ImGui::SameLine(0, 8);
     ImGui::SetNextItemWidth(72);
     ImGui::InputTextWithHint("##rank", "rank", rank_.data(), rank_.size(), ImGuiInputTextFlags_CharsDecimal);
-    ImGui::SetItemTooltip("Of this rank alone; empty: of all");
+    ImGui::SetItemTooltip("Only messages of this rank; empty: of all");
   }
   ImGui::PopFont();
   MessageFilter filter{

@@ -34,7 +34,7 @@ void Dialogs::note(Context& ctx) {
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
   const bool entered =
-      text_field("##text", "text; none: a bookmark", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+      text_field("##text", "text; empty: a bookmark", text_, ImGuiInputTextFlags_EnterReturnsTrue);
   static constexpr Meaning kMeanings[] = {Meaning::neutral, Meaning::compute, Meaning::gather,
                                           Meaning::optimizer, Meaning::trouble};
   ImGui::AlignTextToFramePadding();

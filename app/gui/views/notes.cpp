@@ -69,14 +69,14 @@ void NotesView::draw(Context& ctx, Rect room) {
   }
   if (!app.notes.has_file() && !app.notes.notes().empty())
     ctx.canvas.text_in(room.take_top(20),
-                       "A live run has no file to keep notes beside: these are gone with this window.",
+                       "A live run has no file to keep notes beside: they are lost when this window closes.",
                        c.of(Meaning::reduce), Font::small);
   const auto notes = app.notes.notes();
   if (notes.empty()) {
     ctx.empty(
         room, "No notes yet",
-        "B notes the time that is looked at, or the measured range. Notes are kept beside the recording "
-        "and stand in its report.");
+        "B adds a note at the current time or on the measured range. Notes are kept beside the recording "
+        "and are included in its report.");
     return;
   }
   const auto index = static_cast<std::size_t>(std::ranges::find(notes, chosen_, &Note::id) - notes.begin());

@@ -147,7 +147,7 @@ void Dialogs::connect(Context& ctx, const Parts& parts, bool second) {
   };
   if (!here.empty()) ImGui::SeparatorText("On this machine");
   for (const LocalRun& run : here) choice(run.endpoint, {}, run.command);
-  if (!known.empty()) ImGui::SeparatorText("Before");
+  if (!known.empty()) ImGui::SeparatorText("Recent");
   for (const Endpoint& endpoint : known)
     choice(endpoint.address, endpoint.key_file, endpoint.key_file.empty() ? "" : "key " + endpoint.key_file);
   if (confirm(ctx, second ? "Compare" : "Connect") || entered) {

@@ -34,8 +34,8 @@ class OptionsView final : public View {
 void OptionsView::header(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   const bool changed = app.timeline.view != ViewOptions{} || app.text_scale != 1.0F;
-  if (ctx.button_right(room, "As at first", changed, Context::Look::plain,
-                       "Nothing hidden, no target for steps, heights and size of text as at first")) {
+  if (ctx.button_right(room, "Reset", changed, Context::Look::plain,
+                       "Shows everything, removes the step time target, resets heights and text size")) {
     app.timeline.view = {};
     app.text_scale = 1;
   }
@@ -54,8 +54,10 @@ void OptionsView::items(Context& ctx) {
         "The lanes of gathers and reductions",
         "Spans of kernels in the compute lane",
         "The lanes of the GPU's streams",
-        "Found spans, arrows, and marks of gathers that came late or early",
-        "Flags of notes and bookmarks"};
+        "Underlines of found spans, arrows, and marks of late or early gathers",
+        "Flags of notes and bookmarks",
+        "The lanes of copies, NVMe and the host's workers",
+        "Spans that the program names itself (shardscope_span_begin)"};
     ImGui::SetItemTooltip("%s", kTips[i]);
   }
   const std::string hidden = hidden_text(view);
@@ -80,7 +82,7 @@ void OptionsView::sizes(Context& ctx) {
   ImGui::SameLine(0, 4);
   if (ImGui::Button("+")) app.text_scale = std::clamp(app.text_scale + 0.1F, 0.7F, 3.0F);
   ImGui::SameLine();
-  ImGui::Text("size of text and all else: %.0f %%", static_cast<double>(app.text_scale) * 100);
+  ImGui::Text("size of text and controls: %.0f %%", static_cast<double>(app.text_scale) * 100);
 }
 
 void OptionsView::steps(Context& ctx) {
@@ -89,12 +91,12 @@ void OptionsView::steps(Context& ctx) {
   bars_.of(*ctx.app.run, 1, view.step_target_ns);
   double ms = static_cast<double>(view.step_target_ns) / 1e6;
   ImGui::SetNextItemWidth(160);
-  if (ImGui::InputDouble("target of a step's time", &ms, 0, 0, ms > 0 ? "%.6g ms" : "none",
+  if (ImGui::InputDouble("step time target", &ms, 0, 0, ms > 0 ? "%.6g ms" : "none",
                          ImGuiInputTextFlags_CharsDecimal))
     view.step_target_ns = ms > 0 && ms < 1e12 ? std::llround(ms * 1e6) : 0;
   ImGui::SetItemTooltip(
-      "Without pauses, in milliseconds; 0: none. The ruler of steps has a line there, and what steps take "
-      "beyond it is red");
+      "Without pauses, in milliseconds; 0: none. The step ruler has a line at the target, and the time over "
+      "target is red");
   const std::int64_t median = bars_.median_ns();
   ImGui::BeginDisabled(median <= 0);
   if (ImGui::Button("Median of this run")) view.step_target_ns = median;
@@ -105,7 +107,7 @@ void OptionsView::steps(Context& ctx) {
   ImGui::EndDisabled();
   if (view.step_target_ns <= 0) return;
   ImGui::SameLine();
-  ImGui::Text("%zu of %zu steps are beyond it", bars_.beyond(), ctx.app.store().steps().size());
+  ImGui::Text("%zu of %zu steps are over target", bars_.beyond(), ctx.app.store().steps().size());
 }
 
 void OptionsView::colours(Context& ctx) {
@@ -121,9 +123,9 @@ void OptionsView::colours(Context& ctx) {
   ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled(
       "For colour blindness: lanes, states, severities, runs and up to 16 owners are distinguishable with "
-      "protanopia, deuteranopia and tritanopia. Waits are hatched in every theme, so that colour alone never "
-      "says it.");
-  ImGui::TextDisabled("Kept in the settings file for the next window.");
+      "protanopia, deuteranopia and tritanopia. Waits are hatched in every theme, so that they do not depend "
+      "on colour.");
+  ImGui::TextDisabled("Saved in the settings file.");
   ImGui::PopTextWrapPos();
 }
 

@@ -95,14 +95,14 @@ void OverviewView::figures(Context& ctx, Rect room) {
       {"communication hidden", percent(overlap),
        "100 (1 - exposed communication / |communication|), all ranks"},
       {"model states per rank", states,
-       "Measured peak; ZeRO's expression " + s.memory_model.expression + " says " +
+       "Measured peak; ZeRO's expression " + s.memory_model.expression + " = " +
            bytes(s.memory_model.bytes_per_rank).text()},
   };
   if (s.micro_batches && s.micro_batches->vary()) {
-    std::string how = "Positions of micro-batches that only fill up; " + analysis::text_of(*s.micro_batches);
+    std::string how = "Padding in micro-batches; " + analysis::text_of(*s.micro_batches);
     if (s.uneven_pct) {
-      how += "; if time went by size, ranks would wait " + percent(s.uneven_pct).text() +
-             " of it for the largest of each micro-step";
+      how += "; if time were proportional to size, ranks would wait " + percent(s.uneven_pct).text() +
+             " of the time for the largest micro-batch of each micro-step";
     }
     all.push_back({"padding", percent(s.micro_batches->padding_pct()), std::move(how)});
   }
@@ -282,8 +282,8 @@ void OverviewView::plots(Context& ctx, Rect room) {
 void OverviewView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.store().has_tables()) {
-    ctx.empty(room, app.run->live() ? "Waiting for the run" : "This recording names no run",
-              app.run->live() ? "The first rank that connects says what is trained and how."
+    ctx.empty(room, app.run->live() ? "Waiting for the run" : "This recording has no description of its run",
+              app.run->live() ? "The first rank that connects sends a description of it."
                               : "Its tables are missing, so only raw lanes can be shown.");
     return;
   }

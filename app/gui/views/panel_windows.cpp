@@ -27,8 +27,8 @@ void Workspace::show_requested_panel(Context& ctx) {
   if (std::exchange(ctx.ui.reset_layout, false)) docks_.reset(layout);
   const bool selected = ctx.app.selection.kind != SelectionKind::none;
   // The Inspector is empty without a selection: it opens with the first one.
-  if (selected && !inspector_offered_ && layout == "Watch") {
-    inspector_offered_ = true;  // only once, so that the user can close it
+  const bool with_overview = layout == "Watch" || layout == "Memory";
+  if (selected && with_overview && inspector_offered_.insert(layout).second) {  // only once: it may be closed
     docks_.open(layout, "inspector", "overview");
     focus_panel_ = "inspector";
   }
@@ -166,9 +166,8 @@ void Workspace::partial_mark(Context& ctx, Rect& room) {
   room.take_left(12);
   if (ctx.hovered(place))
     ctx.tip((cut ? mark + ". " : std::string()) +
-            (all_that_is_kept
-                 ? "Figures and findings here are of these steps. " + eviction_text(ctx.app.store())
-                 : "Figures and findings here are of these steps so far; the rest is being analysed"));
+            (all_that_is_kept ? "Figures and findings cover these steps. " + eviction_text(ctx.app.store())
+                              : "Figures and findings cover these steps so far; the rest is being analysed"));
 }
 
 }  // namespace shardscope::gui

@@ -8,11 +8,16 @@
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
+#include "app/gui/views/rows.h"
 
 namespace shardscope::gui {
+namespace {
 
-void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vector<std::uint32_t>& params,
-                      std::int64_t elems, int which) {
+enum class Which : std::uint8_t { available, others };
+
+/// Marks persistent ones in the list of available parameters.
+void list(Context& ctx, Rect room, const char* title, const std::vector<std::uint32_t>& params,
+          std::int64_t elems, Which which) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   Rect head = room.take_top(18);
@@ -29,37 +34,31 @@ void ParamLists::list(Context& ctx, Rect room, const char* title, const std::vec
                      c.muted, Font::mono_small, Align::right);
   ctx.canvas.text_in(head, title, c.text, Font::small);
   constexpr float kLine = 18;
-  float& offset = scroll_[which];
-  ctx.scroll(&scroll_owner_[which], room, kLine * static_cast<float>(params.size()), offset);
-  const Clip clip(ctx.canvas, room);
   const NameCells& names = app.name_cells();
-  const auto first = static_cast<std::size_t>(offset / kLine);
-  for (std::size_t i = first; i < params.size(); ++i) {
-    const Rect row{room.x, room.y + static_cast<float>(i) * kLine - offset, room.w - 8, kLine};
-    if (row.y > room.bottom()) break;
-    const bool over = ctx.hovered(row) && room.contains(ctx.pointer.x, ctx.pointer.y);
-    if (app.selected(params[i]))
-      ctx.canvas.fill(row, mix(c.panel, c.accent, 0.25F));
-    else if (over)
-      ctx.canvas.fill(row, c.raised);
-    const bool persistent = which == 0 && app.store().tables().params[params[i]].persistent;
-    Rect text = row.inset(4, 0);
-    if (persistent) {
-      const Rect mark = text.take_right(12);
-      ctx.canvas.disc(mark.x + 6, mark.y + mark.h / 2, 2.5F, c.of(Meaning::gather));
-    }
-    const std::string name = param_name(app.store(), params[i]);
-    const std::string shown = end_of_name(names.without_model(name), [&](std::string_view part) {
-      return ctx.canvas.width(part, Font::small) <= text.w;
-    });
-    ctx.canvas.text_in(text, shown, c.text, Font::small);
-    if (over) ctx.tip(describe_param(app, params[i], app.stepper_rank, app.now_ns()));
-    if (over && ctx.pointer.pressed[0]) app.select_param(params[i], app.stepper_rank);
-  }
+  const auto chosen =
+      row_list(ctx, title, room, params.size(), kLine, [&](std::size_t i, const Rect& row, bool over) {
+        if (app.selected(params[i])) ctx.canvas.fill(row, mix(c.panel, c.accent, 0.25F));
+        const bool persistent =
+            which == Which::available && app.store().tables().params[params[i]].persistent;
+        Rect text = row.inset(4, 0);
+        if (persistent) {
+          const Rect mark = text.take_right(12);
+          ctx.canvas.disc(mark.x + 6, mark.y + mark.h / 2, 2.5F, c.of(Meaning::gather));
+        }
+        const std::string name = param_name(app.store(), params[i]);
+        const std::string shown = end_of_name(names.without_model(name), [&](std::string_view part) {
+          return ctx.canvas.width(part, Font::small) <= text.w;
+        });
+        ctx.canvas.text_in(text, shown, c.text, Font::small);
+        if (over) ctx.tip(describe_param(app, params[i], app.stepper_rank, app.now_ns()));
+      });
+  if (chosen) app.select_param(params[*chosen], app.stepper_rank);
   if (params.empty()) ctx.canvas.text_in(room.take_top(kLine).inset(4, 0), "none", c.muted, Font::small);
 }
 
-void ParamLists::draw(Context& ctx, Rect& room, Room takes) {
+}  // namespace
+
+void draw_param_lists(Context& ctx, Rect& room, ParamRoom takes) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   ctx.section(room, "Parameters on rank " + std::to_string(app.stepper_rank));
@@ -91,13 +90,14 @@ void ParamLists::draw(Context& ctx, Rect& room, Room takes) {
   ctx.canvas.fill(flight, c.of(Meaning::gather), 0.25F);
   ctx.canvas.hatch(flight, c.of(Meaning::gather), 1, 6);
   room.take_top(6);
-  Rect columns = room.take_top(takes == Room::all ? room.h : std::clamp(room.h * 0.36F, 60.0F, 320.0F));
+  Rect columns = room.take_top(takes == ParamRoom::all ? room.h : std::clamp(room.h * 0.36F, 60.0F, 320.0F));
   const float w = (columns.w - 24) / 3;
-  list(ctx, columns.take_left(w), "Available", here, lists.available_elems + lists.persistent_elems, 0);
+  list(ctx, columns.take_left(w), "Available", here, lists.available_elems + lists.persistent_elems,
+       Which::available);
   columns.take_left(12);
-  list(ctx, columns.take_left(w), "In flight", lists.in_flight, lists.in_flight_elems, 1);
+  list(ctx, columns.take_left(w), "In flight", lists.in_flight, lists.in_flight_elems, Which::others);
   columns.take_left(12);
-  list(ctx, columns, "Not available", lists.not_available, lists.not_available_elems, 2);
+  list(ctx, columns, "Not available", lists.not_available, lists.not_available_elems, Which::others);
 }
 
 }  // namespace shardscope::gui

@@ -9,6 +9,7 @@
 
 #include "app/gui/model/block_name.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/map_rows.h"
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
@@ -20,8 +21,7 @@ namespace {
 
 constexpr float kRankGutter = 64;
 constexpr float kAxis = 20;
-constexpr float kSmallestRow = 22;
-constexpr float kLargestRow = 56;
+constexpr float kCellLabels = 18;  ///< a row as high as this has names in its cells
 
 class PartitionView final : public View {
  public:
@@ -35,7 +35,7 @@ class PartitionView final : public View {
   void axis(Context& ctx, const Rect& rect, const ElementAxis& elements);
   void row(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
-  void scroll_to_selected(std::uint32_t rank, float room, float row);
+  void scroll_to_selected(const MapRows& rows, std::uint32_t rank, float room);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
@@ -169,10 +169,10 @@ void PartitionView::hover(Context& ctx, const Rect& rect, const ElementAxis& ele
 }
 
 /// Scrolls just enough to show the rank's row, once per selected rank: then the user may scroll on.
-void PartitionView::scroll_to_selected(std::uint32_t rank, float room, float row) {
-  if (std::exchange(followed_, rank) == rank || rank == ev::kNoId) return;
-  const float top = static_cast<float>(rank) * row;
-  scroll_ = std::min(top, std::max(scroll_, top + row - room));
+void PartitionView::scroll_to_selected(const MapRows& rows, std::uint32_t rank, float room) {
+  if (std::exchange(followed_, rank) == rank) return;
+  if (const MapRow* const row = rows.of(rank))
+    scroll_ = std::min(row->y, std::max(scroll_, row->y + row->height - room));
 }
 
 void PartitionView::draw(Context& ctx, Rect room) {
@@ -187,7 +187,9 @@ void PartitionView::draw(Context& ctx, Rect room) {
   shown_ = app.elements;
   const bool by_use =
       cells_.style.layer == PartitionLayer::parameters && cells_.style.colour_by == ColourBy::use;
-  if (by_use) {
+  const bool by_age =
+      cells_.style.layer == PartitionLayer::parameters && cells_.style.colour_by == ColourBy::age;
+  if (by_use || by_age) {
     cells_.uses().look_at(app.run->number(), app.store(), app.now_ns());
     if (cells_.uses().reading()) ctx.moving = true;
   }
@@ -196,17 +198,19 @@ void PartitionView::draw(Context& ctx, Rect room) {
   Rect top = room.take_top(kAxis);
   top.take_left(kRankGutter);
   axis(ctx, top, elements);
-  const std::uint32_t world = app.store().tables().world;
-  const float height =
-      std::clamp(std::floor(room.h / static_cast<float>(world)) - 4, kSmallestRow, kLargestRow);
+  const MapRows rows = map_rows(app.store(), app.timeline, room.h);
+  if (rows.rows.empty()) {
+    ctx.empty(room, "No rank passes the filter", "The filter is above the timeline.");
+    return;
+  }
   const Rect map{room.x + kRankGutter, room.y, room.w - kRankGutter, room.h};
   if (ctx.hovered(map) && !ctx.pointer.shift && ctx.pointer.wheel != 0) {
     app.elements.zoom(std::pow(0.82, static_cast<double>(ctx.pointer.wheel)),
                       position_of(map, ctx.pointer.x));
     ctx.pointer.wheel = 0;
   }
-  scroll_to_selected(app.selection.rank, room.h, height + 4);
-  ctx.scroll(this, room, (height + 4) * static_cast<float>(world), scroll_);
+  scroll_to_selected(rows, app.selection.rank, room.h);
+  ctx.scroll(this, room, rows.height, scroll_);
   const Context::Drag drag = ctx.drag(&pan_owner_, map, 0);
   if (drag == Context::Drag::going) {
     app.elements.pan(static_cast<double>(-ctx.pointer.dx / map.w) * (shown_.end - shown_.begin));
@@ -214,16 +218,21 @@ void PartitionView::draw(Context& ctx, Rect room) {
   }
   const Clip clip(ctx.canvas, room);
   int labelled = 0;  // names in the first row only: all rows have the same columns
-  for (std::uint32_t rank = 0; rank < world; ++rank) {
-    const Rect line{map.x, std::floor(room.y + static_cast<float>(rank) * (height + 4) - scroll_), map.w - 8,
-                    height};
+  for (const MapRow& of : rows.rows) {
+    const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
     if (line.bottom() < room.y || line.y > room.bottom()) continue;
+    const std::uint32_t rank = of.rank;
+    if (rank == ev::kNoId) {
+      ctx.canvas.text_in({room.x, line.y, room.w - 8, of.height}, of.title, c.muted, Font::small);
+      continue;
+    }
     const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == rank;
-    ctx.canvas.text_in({room.x, line.y, kRankGutter - 8, height}, "rank " + std::to_string(rank),
-                       chosen ? c.accent : c.text, Font::small);
+    if (of.named || chosen)
+      ctx.canvas.text_in({room.x, line.y + (of.height - 14) / 2, kRankGutter - 8, 14},
+                         "rank " + std::to_string(rank), chosen ? c.accent : c.text, Font::small);
     {
       const Clip inner(ctx.canvas, line);
-      row(ctx, line, elements, rank, labelled++ == 0);
+      row(ctx, line, elements, rank, labelled++ == 0 && of.height >= kCellLabels);
     }
     const bool over =
         line.contains(ctx.pointer.x, ctx.pointer.y) && room.contains(ctx.pointer.x, ctx.pointer.y);

@@ -65,18 +65,12 @@ void draw_owned(Context& ctx, const ElementAxis& elements, const PartitionCell& 
   }
 }
 
-/// Master weights, momentum and variance: at stage 0 on every rank, from stage 1 on at the owner.
-void draw_optimizer(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
-  const ev::RunTables& tables = ctx.app.store().tables();
-  const ev::ParamInfo& info = tables.params[cell.param];
-  const Rgb color = ctx.colors().of(Meaning::optimizer);
-  draw_nothing_here(ctx, cell.box);
-  if (info.frozen)
-    ctx.canvas.dots(cell.box, ctx.colors().muted, 0.5F);
-  else if (tables.stage == 0 || tables.world == 1)
-    ctx.canvas.fill(cell.box, color);
-  else
-    fill_pieces(ctx, cell.box, info.elems, elements.owned(cell.rank, cell.param), color);
+/// The owner's part, solid, and what was freed after the reduction, pale.
+void draw_reduced_at_owner(Context& ctx, const Rect& box, std::int64_t param_elems,
+                           std::span<const OwnedSlice> owned) {
+  const Rgb color = ctx.colors().of(Meaning::reduce);
+  ctx.canvas.fill(box, color, 0.14F);
+  fill_pieces(ctx, box, param_elems, owned, color);
 }
 
 }  // namespace
@@ -141,13 +135,21 @@ Rgb aged(Rgb color, const Palette& colors, float age) { return mix(color, colors
 
 Rgb replica(const Palette& colors) { return mix(colors.panel, colors.of(Meaning::compute), 0.38F); }
 
-void draw_rest(Context& ctx, const Rect& box, const analysis::ShardPlace& rest) {
+void draw_place(Context& ctx, const Rect& box, const analysis::ShardPlace& place) {
   const Palette& c = ctx.colors();
-  const ShardStyle look = style_of(rest);
+  const ShardStyle look = style_of(place);
   const Rgb color = c.of(look.meaning);
   ctx.canvas.fill(box, color, look.hatched ? 0.25F : 1.0F);
   if (look.hatched) ctx.canvas.hatch(box, color, 1, 6);
   if (look.dotted) ctx.canvas.dots(box, look.hatched ? c.text : text_on(color));
+}
+
+void draw_optimizer_place(Context& ctx, const Rect& box,
+                          const std::optional<analysis::OptimizerPlace>& place) {
+  if (!place || place->place == plan::ShardPlace::device)
+    ctx.canvas.fill(box, ctx.colors().of(Meaning::optimizer));
+  else
+    draw_place(ctx, box, {place->place, place->pinned, false});
 }
 
 void double_outline(Context& ctx, const Rect& box) {
@@ -165,8 +167,24 @@ void draw_cell_label(Context& ctx, const Rect& box, std::string_view name) {
                            Font::small);
 }
 
-/// Outline: not written; half height: in a bucket; full height, pale: flushed; hatched: being reduced; solid:
-/// reduced, at stages 2 and 3 on the owner only.
+/// Master weights, momentum and variance: at stage 0 on every rank, from stage 1 on at the owner.
+void PartitionCells::optimizer(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
+  const ev::RunTables& tables = ctx.app.store().tables();
+  const ev::ParamInfo& info = tables.params[cell.param];
+  const auto& place = places(*ctx.app.run).optimizer();
+  draw_nothing_here(ctx, cell.box);
+  if (info.frozen) {
+    ctx.canvas.dots(cell.box, ctx.colors().muted, 0.5F);
+  } else if (tables.stage == 0 || tables.world == 1) {
+    draw_optimizer_place(ctx, cell.box, place);
+  } else {
+    for (const OwnedSlice& slice : elements.owned(cell.rank, cell.param))
+      draw_optimizer_place(ctx, piece_of(cell.box, info.elems, slice), place);
+  }
+}
+
+/// Outline: not written; quarter of the height: accumulated; half height: in a bucket; full height, pale:
+/// flushed; hatched: being reduced; solid: reduced, at stages 2 and 3 on the owner only.
 void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell) {
   const Palette& c = ctx.colors();
   const Rect& box = cell.box;
@@ -183,6 +201,9 @@ void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const P
   switch (states[cell.param].status) {
     case GradientStatus::none:
       return;
+    case GradientStatus::accumulated:
+      ctx.canvas.fill({box.x, box.bottom() - box.h / 4, box.w, box.h / 4}, color, 0.8F);
+      return;
     case GradientStatus::in_bucket:
       ctx.canvas.fill({box.x, box.y + box.h / 2, box.w, box.h / 2}, color, 0.8F);
       return;
@@ -197,7 +218,7 @@ void PartitionCells::gradient(Context& ctx, const ElementAxis& elements, const P
       if (tables.stage < 2 || analysis::copy_size(tables) == 1)
         ctx.canvas.fill(box, color);
       else
-        fill_pieces(ctx, box, info.elems, elements.owned(cell.rank, cell.param), color);
+        draw_reduced_at_owner(ctx, box, info.elems, elements.owned(cell.rank, cell.param));
       return;
   }
 }
@@ -258,10 +279,10 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
     }
     case ColourBy::place: {
       draw_nothing_here(ctx, box);
-      const std::optional<analysis::ShardPlace> rest = rests(*ctx.app.run).of(cell.param);
-      if (!rest) break;
+      const std::optional<analysis::ShardPlace> place = places(*ctx.app.run).of(cell.param);
+      if (!place) break;
       for (const OwnedSlice& slice : elements.owned(cell.rank, cell.param))
-        draw_rest(ctx, piece_of(box, info.elems, slice), *rest);
+        draw_place(ctx, piece_of(box, info.elems, slice), *place);
       break;
     }
     case ColourBy::use: {
@@ -277,7 +298,10 @@ bool PartitionCells::coloured(Context& ctx, const ElementAxis& elements, const P
         draw_nothing_here(ctx, box);
         break;
       }
-      const double age = std::max(1.0, static_cast<double>(ctx.app.now_ns() - cell.state.since_ns));
+      const std::int64_t unused =
+          unused_for_ns(tables.stage == 3 ? uses_.of(ctx.app.store(), cell.rank) : nullptr, tables,
+                        cell.param, cell.state, ctx.app.now_ns());
+      const double age = std::max(1.0, static_cast<double>(unused));
       const auto old = static_cast<float>(std::clamp((std::log10(age) - 3) / 6, 0.0, 1.0));
       ctx.canvas.fill(box, aged(here ? c.of(Meaning::gather) : c.of(Meaning::neutral), c, old));
       break;
@@ -326,7 +350,7 @@ void PartitionCells::draw(Context& ctx, const ElementAxis& elements, const Parti
     case PartitionLayer::gradients:
       return gradient(ctx, elements, cell);
     case PartitionLayer::optimizer:
-      return draw_optimizer(ctx, elements, cell);
+      return optimizer(ctx, elements, cell);
     case PartitionLayer::parameters:
       if (!coloured(ctx, elements, cell)) parameter(ctx, elements, cell);
       return;

@@ -46,9 +46,9 @@ class PartitionCells {
     return blocks_;
   }
   /// Storage of the shards, by parameter.
-  [[nodiscard]] const ShardPlaces& rests(const Session& run) {
-    rests_.update(run.number(), run.store());
-    return rests_;
+  [[nodiscard]] const ShardPlaces& places(const Session& run) {
+    places_.update(run.number(), run.store());
+    return places_;
   }
   /// Use of gathered parameters on a rank, after ParamUses::look_at.
   [[nodiscard]] ParamUses& uses() { return uses_; }
@@ -58,6 +58,7 @@ class PartitionCells {
  private:
   void parameter(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void gradient(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
+  void optimizer(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   /// Draws the cell by owner, module, age, place or use; false when cells are coloured by status.
   [[nodiscard]] bool coloured(Context& ctx, const ElementAxis& elements, const PartitionCell& cell);
   void owners(Context& ctx, const ElementAxis& elements, const PartitionCell& cell, bool here);
@@ -65,7 +66,7 @@ class PartitionCells {
   GradientStatesAt gradients_;
   OwnerBands bands_;
   Blocks blocks_;
-  ShardPlaces rests_;
+  ShardPlaces places_;
   ParamUses uses_;
   std::uint64_t secondary_of_ = 0;  ///< Session::number()
 };
@@ -95,7 +96,10 @@ void fill_use(Context& ctx, const Rect& box, ParamUse use);
 /// Colour of a replica of elements owned by others, below stage 3.
 [[nodiscard]] Rgb replica(const Palette& colors);
 /// Draws a shard by its storage.
-void draw_rest(Context& ctx, const Rect& box, const analysis::ShardPlace& rest);
+void draw_place(Context& ctx, const Rect& box, const analysis::ShardPlace& place);
+/// Optimizer states on the device in their own colour, elsewhere as shards there.
+void draw_optimizer_place(Context& ctx, const Rect& box,
+                          const std::optional<analysis::OptimizerPlace>& place);
 /// Marks a secondary copy (hpZ).
 void double_outline(Context& ctx, const Rect& box);
 

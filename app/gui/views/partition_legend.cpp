@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/gui/model/details.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
 
@@ -96,6 +97,10 @@ void gradient_entries(Context& ctx, LegendRow& row) {
   const Palette& c = ctx.colors();
   const Rgb color = c.of(Meaning::reduce);
   row.outlined("none yet");
+  row.entry("accumulated", [&](const Rect& r) {
+    ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F));
+    ctx.canvas.fill({r.x, r.bottom() - r.h / 3, r.w, r.h / 3}, color, 0.8F);
+  });
   const store::Vocabulary& words = words_of(ctx.app.store());
   row.entry(words.in_bucket, [&](const Rect& r) {
     ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F));
@@ -105,11 +110,17 @@ void gradient_entries(Context& ctx, LegendRow& row) {
   row.hatched("being reduced", color);
   row.filled(ctx.app.store().tables().stage < 2 ? "reduced, on every rank" : "reduced, the owner's part",
              color);
+  if (ctx.app.store().tables().stage >= 2) row.filled("reduced, freed here", color, 0.14F);
 }
 
-void optimizer_entries(Context& ctx, LegendRow& row) {
-  row.filled(ctx.app.store().tables().stage == 0 ? "whole on every rank" : "this rank's optimizer states",
-             ctx.colors().of(Meaning::optimizer));
+void optimizer_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
+  std::string text =
+      ctx.app.store().tables().stage == 0 ? "whole on every rank" : "this rank's optimizer states";
+  const auto& place = cells.places(*ctx.app.run).optimizer();
+  if (place && ctx.app.store().tables().stage > 0)
+    text += ", " + text_of({place->place, place->pinned, false});
+  if (place && place->share < 1) text += ": " + decimal(100 * place->share, 0) + " % of the sub-groups";
+  row.entry(text, [&](const Rect& r) { draw_optimizer_place(ctx, r, place); });
   row.outlined("elsewhere");
   row.entry("not trained", [&](const Rect& r) { ctx.canvas.dots(r, ctx.colors().muted); });
 }
@@ -150,9 +161,9 @@ void module_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
 void age_entries(Context& ctx, LegendRow& row) {
   const Palette& c = ctx.colors();
   for (const auto& [text, age] :
-       {std::pair{"1 \u00b5s", 0.0F}, {"1 ms", 0.5F}, {"1 s and more since it changed", 1.0F}})
+       {std::pair{"used now", 0.0F}, {"1 ms ago", 0.5F}, {"1 s ago and more", 1.0F}})
     row.filled(text, aged(c.of(Meaning::gather), c, age));
-  row.filled("not here", c.of(Meaning::neutral));
+  row.filled("not here, since its release", c.of(Meaning::neutral));
 }
 
 void use_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
@@ -165,7 +176,7 @@ void use_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   };
   entry("in use, or no use seen yet", ParamUse::wanted);
   entry("kept for a later use", ParamUse::kept);
-  entry("held for nothing", ParamUse::for_nothing);
+  entry("held without further use", ParamUse::for_nothing);
   entry("persistent", ParamUse::persistent);
   entry(cells.uses().reading() ? "not here, or being read" : "not here", ParamUse::not_here);
 }
@@ -173,13 +184,13 @@ void use_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
 /// Only storage places used by shards of this run.
 void place_entries(Context& ctx, LegendRow& row, PartitionCells& cells) {
   std::vector<analysis::ShardPlace> shown;
-  for (const analysis::ShardPlace& rest : cells.rests(*ctx.app.run).all())
-    if (std::ranges::find(shown, rest) == shown.end()) shown.push_back(rest);
-  for (const analysis::ShardPlace& rest : shown)
-    row.entry(text_of(rest), [&](const Rect& r) { draw_rest(ctx, r, rest); });
+  for (const analysis::ShardPlace& place : cells.places(*ctx.app.run).all())
+    if (std::ranges::find(shown, place) == shown.end()) shown.push_back(place);
+  for (const analysis::ShardPlace& place : shown)
+    row.entry(text_of(place), [&](const Rect& r) { draw_place(ctx, r, place); });
   if (shown.empty())
-    row.outlined(ctx.app.store().tables().stage < 3 ? "shards rest elsewhere only at stage 3"
-                                                    : "where shards rest is not known of this run");
+    row.outlined(ctx.app.store().tables().stage < 3 ? "shards are stored elsewhere only at stage 3"
+                                                    : "where shards are stored is not known for this run");
   else
     row.outlined("another rank's");
 }
@@ -210,7 +221,7 @@ void status_entries(Context& ctx, LegendRow& row, bool secondary) {
 void draw_partition_legend(Context& ctx, const Rect& room, PartitionCells& cells) {
   LegendRow row(ctx, room);
   if (cells.style.layer == PartitionLayer::gradients) return gradient_entries(ctx, row);
-  if (cells.style.layer == PartitionLayer::optimizer) return optimizer_entries(ctx, row);
+  if (cells.style.layer == PartitionLayer::optimizer) return optimizer_entries(ctx, row, cells);
   if (cells.style.colour_by == ColourBy::owner) return owner_entries(ctx, row);
   if (cells.style.colour_by == ColourBy::module) return module_entries(ctx, row, cells);
   if (cells.style.colour_by == ColourBy::age) return age_entries(ctx, row);

@@ -130,14 +130,18 @@ bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags) {
   if (rect.w < 60 || rect.h < 40) return false;
   ImGui::PushFont(ctx.canvas.fonts().of(Font::mono_small), line_height(Font::mono_small));
   ImGui::SetCursorScreenPos({rect.x, rect.y});
+  // ImPlot draws the frame of a plot as ImGui that of a field, once its axes are set up.
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
   if (ImPlot::BeginPlot(id, {rect.w, rect.h}, flags | ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText))
     return true;
+  ImGui::PopStyleVar();
   ImGui::PopFont();
   return false;
 }
 
 void end_plot(Context&) {
   ImPlot::EndPlot();
+  ImGui::PopStyleVar();
   ImGui::PopFont();
 }
 

@@ -22,9 +22,8 @@ std::string pace_and_waits(const AppState& app, std::uint32_t rank, const RankPa
 /// Number of omitted lane rows, and a button to show them.
 void draw_left_out(Context& ctx, const TimelineRow& row, const Rect& lanes) {
   if (!row.expanded || row.left_out == 0) return;
-  const std::string text = std::to_string(row.left_out) + (row.left_out == 1 ? " row" : " rows") +
-                           " of lanes left out: the window is low. Show " +
-                           (row.left_out == 1 ? "it" : "them");
+  const std::string text = std::to_string(row.left_out) + (row.left_out == 1 ? " lane row" : " lane rows") +
+                           " hidden to fit. Show " + (row.left_out == 1 ? "it" : "them");
   const Rect place{lanes.x + 4, lanes.y, std::min(lanes.w - 8, ctx.canvas.width(text, Font::small) + 2),
                    lanes.h};
   const bool over = ctx.hovered(place);
@@ -95,7 +94,7 @@ void draw_node_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
     painter.heat(row.ranks, lanes);
   if (!over) return;
   ctx.tip("Ranks of " + row.given_name + ": " + numbers_text(row.ranks) + ". " +
-          (row.expanded ? "Click to hide them behind their mean."
+          (row.expanded ? "Click to collapse them into their mean."
                         : "The colours are their mean. Click to show them."));
   if (ctx.pointer.pressed[0] && !app.timeline.closed_nodes.erase(row.given_name))
     app.timeline.closed_nodes.insert(row.given_name);
@@ -121,7 +120,7 @@ void draw_rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, 
     ctx.canvas.fill({gutter.right() - 3, gutter.y + 3, 3, gutter.h - 6}, c.of(Meaning::trouble));
   ctx.canvas.text_in(text, "rank " + std::to_string(row.rank), chosen ? c.accent : c.text, Font::strong);
   if (over) {
-    ctx.tip(pace_and_waits(app, row.rank, pace) + "Its times here are right to within " +
+    ctx.tip(pace_and_waits(app, row.rank, pace) + "Clock error at most " +
             duration(clock_bound(app, row.rank).in_view_ns).text() + ". " +
             "Click the triangle to show or hide the lanes, the name to select; drag to move the rank.");
   }

@@ -119,7 +119,7 @@ void draw_relations(Context& ctx, const TimelineRows& rows, const Rect& lanes, c
                          0.9F);
     }
   }
-  const std::string more = !relations.all  ? "perhaps not all: there are too many events to look at"
+  const std::string more = !relations.all  ? "may be incomplete: too many events to search"
                            : relations.cut ? "the first " + std::to_string(kMostRelations)
                                            : std::string();
   if (gathers || gradients || !relations.all) legend(ctx, lanes, gathers, gradients, more);

@@ -49,16 +49,11 @@ void draw_card(Context& ctx, Rect& room, const std::string& text, const store::S
   const float width = room.w - 22;
   const float h = ctx.canvas.paragraph_height(width, text, Font::small);
   const Rect card = room.take_top(h + 6);
-  const bool over = ctx.hovered(card);
-  if (here)
-    ctx.canvas.fill(card, mix(c.panel, c.accent, 0.18F));
-  else if (over)
-    ctx.canvas.fill(card, c.raised, 0.7F);
+  const bool chosen = ctx.row(card, "difference at a boundary").chosen;
+  if (here) ctx.canvas.fill(card, mix(c.panel, c.accent, 0.18F));
   ctx.canvas.disc(card.x + 5, card.y + 10, 2.5F, here ? c.accent : c.muted);
   ctx.canvas.paragraph({card.x + 14, card.y + 2, width, h + 2}, text, c.text, Font::small);
-  if (over && ctx.pointer.pressed[0]) {
-    app.jump_to(gate.at_ns);
-  }
+  if (chosen) app.jump_to(gate.at_ns);
 }
 
 }  // namespace
@@ -69,11 +64,11 @@ std::string scheduler_difference_line(const analysis::Scheduling& scheduling, st
   const std::string other = scheduling.other == plan::Compat::shardscope ? "our scheduler" : "DeepSpeed";
   const auto next = SchedulingAt::difference_from(scheduling, here);
   if (next && scheduling.gates.at(static_cast<std::size_t>(differences[*next].visit)).number == here) {
-    return "Here " + other + " would decide otherwise";
+    return "Here " + other + " would decide differently";
   }
   const std::string count = std::to_string(differences.size());
   return "At " + count + " of " + std::to_string(scheduling.gates.size()) + " boundaries " + other +
-         " would decide otherwise";
+         " would decide differently";
 }
 
 float draw_scheduler_difference(Context& ctx, Rect room, const analysis::Scheduling& scheduling,

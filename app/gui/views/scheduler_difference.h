@@ -8,7 +8,7 @@
 
 namespace shardscope::gui {
 
-/// "Here DeepSpeed would decide otherwise", or at how many module boundaries; empty if the two agree or the
+/// "Here DeepSpeed would decide differently", or at how many module boundaries; empty if the two agree or the
 /// comparison is unknown.
 [[nodiscard]] std::string scheduler_difference_line(const analysis::Scheduling& scheduling,
                                                     std::uint64_t here);

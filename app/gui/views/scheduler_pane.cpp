@@ -10,6 +10,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
 #include "app/gui/views/fetch_counter_table.h"
+#include "app/gui/views/rows.h"
 #include "app/gui/views/scheduler_difference.h"
 
 namespace shardscope::gui {
@@ -17,7 +18,8 @@ namespace {
 
 /// Makes a place read well after "since": "just before ...", "just after ...".
 std::string since(const std::string& place) {
-  return place.starts_with("before ") || place.starts_with("after ") ? "just " + place : place;
+  if (place.starts_with("before ") || place.starts_with("after ")) return "just " + place;
+  return place.starts_with("at ") ? place.substr(3) : place;
 }
 
 void draw_heading(Context& ctx, Rect& text, const std::string& what) {
@@ -59,14 +61,13 @@ float draw_actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& 
     const float r =
         action.reason.empty() ? 0 : ctx.canvas.paragraph_height(text_width, action.reason, Font::small);
     const Rect card{room.x, y, room.w, h + r + 4};
-    const bool over = ctx.hovered(card);
-    if (over) ctx.canvas.fill(card, c.raised, 0.7F);
+    const bool chosen = ctx.row(card, "action").chosen;
     ctx.canvas.disc(card.x + 5, card.y + 9, 2.5F, c.accent);
     ctx.canvas.paragraph({card.x + 14, card.y + 1, text_width, h + 2}, action.text, c.text, Font::small);
     if (r > 0)
       ctx.canvas.paragraph({card.x + 14, card.y + 1 + h, text_width, r + 2}, action.reason, c.muted,
                            Font::small);
-    if (over && ctx.pointer.pressed[0]) {
+    if (chosen) {
       if (action.param != ev::kNoId)
         app.select_param(action.param, app.stepper_rank);
       else if (action.module != ev::kNoId)
@@ -87,9 +88,9 @@ void SchedulerPane::difference_link(Context& ctx, Rect& text, std::uint64_t gate
   const std::string said = scheduler_difference_line(scheduling, gate);
   if (said.empty()) return;
   const Rect line = text.take_top(22);
-  const bool over = ctx.hovered(line);
+  const auto [over, chosen] = ctx.row(line, "difference");
   ctx.canvas.text_in(line, said + " >", over ? c.text : c.accent, Font::small);
-  if (over && ctx.pointer.pressed[0]) scroll_ = difference_top_;
+  if (chosen) ScrollArea::scroll_to(difference_top_);
   text.take_top(4);
 }
 
@@ -101,8 +102,8 @@ void SchedulerPane::counters_and_difference(Context& ctx, Rect& text, float top,
   difference_top_ = text.y - top;
   const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
   draw_heading(ctx, text,
-               scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide otherwise"
-                                                            : "Where DeepSpeed would decide otherwise");
+               scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide differently"
+                                                            : "Where DeepSpeed would decide differently");
   text.take_top(draw_scheduler_difference(ctx, text, scheduling, gate) + 10);
 }
 
@@ -112,9 +113,9 @@ void SchedulerPane::draw(Context& ctx, Rect room) {
   if (!here || room.h < 50) return;
   const ActionsAround around = actions_around(app.store(), app.stepper_rank, app.now_ns());
   room.take_top(8);
-  ctx.scroll(&scroll_, room, height_, scroll_);
-  const Clip clip(ctx.canvas, room);
-  Rect text{room.x, room.y - scroll_, room.w - 8, 1e6F};
+  ScrollArea area(ctx, "##scheduler", room);
+  area.room.take_right(4);
+  Rect& text = area.room;
   const float top = text.y;
   if (app.selection.param != ev::kNoId && app.store().has_tables()) {
     draw_heading(ctx, text, "ds_summary of " + param_name(app.store(), app.selection.param));
@@ -133,7 +134,6 @@ void SchedulerPane::draw(Context& ctx, Rect room) {
                                            : "Next, until " + since(around.next_place));
   text.take_top(draw_actions(ctx, text, around.next) + 10);
   if (traces) counters_and_difference(ctx, text, top, here->number);
-  height_ = text.y - top;
 }
 
 }  // namespace shardscope::gui

@@ -21,7 +21,6 @@ class SchedulerPane {
   void difference_link(Context& ctx, Rect& text, std::uint64_t gate);
   void counters_and_difference(Context& ctx, Rect& text, float top, std::uint64_t gate);
 
-  float scroll_ = 0, height_ = 0;
   float difference_top_ = 0;  ///< of the difference within the scrolled text
   SchedulingAt scheduling_;
   FetchCountersAt counters_;

@@ -45,7 +45,7 @@ std::vector<std::uint32_t> params_of(const AppState& app, store::LaneId lane, co
 void zoom_to_span(AppState& app, store::LaneId lane, const store::Span& span) {
   const std::int64_t end = store::time_of(app.store(), lane.rank, span).until_ns;
   const std::int64_t margin = (end - span.begin_ns) / 10 + 1;
-  app.time.set({span.begin_ns - margin, end + margin}, app.store().end_ns());
+  app.time.go({span.begin_ns - margin, end + margin}, app.store().end_ns());
   app.follow = false;
 }
 
@@ -127,7 +127,7 @@ void open_rank_menu(Context& ctx, std::uint32_t rank) {
                      ui.show_panel = "memory";
                    },
                    true});
-  items.push_back({"Step along it", "", app.store().has_gates(rank), false, [&app, &ui, rank] {
+  items.push_back({"Use in Stepper", "", app.store().has_gates(rank), false, [&app, &ui, rank] {
                      app.stepper_rank = rank;
                      ui.show_panel = "stepper";
                    }});

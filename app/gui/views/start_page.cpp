@@ -13,7 +13,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kColumn = 720;
+constexpr float kPageWidth = 720;
 
 void ways_to_open(Context& ctx) {
   const auto way = [&](const char* label, const char* tip, Dialog dialog) {
@@ -23,8 +23,7 @@ void ways_to_open(Context& ctx) {
   };
   way("Open a recording...", "A file *.zscope (Ctrl+O); it can also be dropped here, and two to compare them",
       Dialog::open_recording);
-  way("Connect to a run...", "A run that goes on, here or on another machine (Ctrl+Shift+C)",
-      Dialog::connect);
+  way("Connect to a run...", "A live run, on this or another machine (Ctrl+Shift+C)", Dialog::connect);
   if (ImGui::Button("Tour on a sample run")) ctx.ui.sample = true;
   ImGui::SetItemTooltip("Simulates a small ZeRO-3 run with something to find, opens it and shows the panels");
 }
@@ -78,7 +77,7 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
   Rect page = room;
   status_line(ctx, page.take_bottom(24));
-  const float width = std::min(kColumn, page.w - 48);
+  const float width = std::min(kPageWidth, page.w - 48);
   const Rect column{page.x + (page.w - width) / 2, page.y + std::max(16.0F, page.h * 0.12F), width,
                     page.h - std::max(16.0F, page.h * 0.12F) - 8};
   placed_.push_back({"start_page", column});
@@ -94,8 +93,8 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
     ImGui::PushStyleColor(ImGuiCol_Text, ink(mix(c.muted, c.text, 0.6F)));
     ImGui::TextWrapped(
         "Shows what ZeRO does while it does it: which rank holds which parameters, what waits for what, and "
-        "where memory and time go. It reads recordings of training runs (*.zscope) and connects to runs that "
-        "go on, which can be paused and stepped.");
+        "where memory and time go. It reads recordings of training runs (*.zscope) and connects to live "
+        "runs, which can be paused and stepped.");
     ImGui::PopStyleColor();
     ImGui::Dummy({0, 6});
     ways_to_open(ctx);
@@ -107,12 +106,12 @@ void Workspace::start_page(Context& ctx, const Rect& room) {
       ImGui::Dummy({0, 6});
     }
     if (recent_.files.empty() && recent_.endpoints.empty()) {
-      ImGui::TextDisabled("Nothing was opened before. A recording is made by");
+      ImGui::TextDisabled("No recent files. To make a recording:");
       const FontScope mono(ctx.canvas.fonts(), Font::mono_small);
       ImGui::TextUnformatted("shardscope run --config ds.json --ranks 4 --record run.zscope");
       ImGui::TextUnformatted("shardscope attach --record run.zscope -- torchrun --nproc-per-node 4 train.py");
     } else {
-      list("##recent", "Opened before", [&] {
+      list("##recent", "Recent", [&] {
         for (const std::string& file : recent_.files) recent_file(ctx, file);
         for (const Endpoint& endpoint : recent_.endpoints)
           endpoint_row(ctx, endpoint, endpoint.key_file.empty() ? "a run" : "key " + endpoint.key_file);

@@ -59,6 +59,8 @@ std::string progress_text(const Finder& find) {
   std::string text = number(hits) + (hits == 1 ? " span" : " spans");
   if (!find.filter.empty()) text += " of " + number(search.hits());
   if (search.cut_short()) text += " " + find.coverage() + ": narrow the words or the range";
+  if (!find.by_contents && !find.words.empty())
+    text += "; collectives by their names only: the run is long, search the range shown for what they move";
   return text;
 }
 
@@ -75,7 +77,7 @@ void StatisticsPane::draw(Context& ctx, Rect room) {
   figures(ctx, room, room.h > 260 ? 3 : 1);
   if (room.h > 210) {
     const Rect plot = room.take_top(std::clamp(room.h * 0.38F, 96.0F, 190.0F));
-    bars(ctx, plot);
+    plots(ctx, plot);
     room.take_top(4);
   } else if (room.h > 90 && room.w > 560) {  // low and wide, as below a timeline: beside the groups
     bars(ctx, room.take_left(room.w * 0.34F));
@@ -103,21 +105,20 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
   const std::array figures{
       Figure{0, "count", grouped(static_cast<std::int64_t>(all.times.count())), "Spans that were found"},
       Figure{1, "total", time_text(static_cast<double>(all.times.total())),
-             "Sum of their times, pauses cut out; spans inside one another count each"},
+             "Sum of their times, pauses cut out; nested spans each count"},
       Figure{8, "self", all.parents ? time_text(static_cast<double>(all.self_ns)) : kMissing,
-             "Sum of their times without what lies directly inside, on the same lane; none has anything "
-             "inside: \u2013"},
+             "Sum of their times without child spans on the same lane; \u2013: none has child spans"},
       Figure{2, "mean", time_text(all.mean()), "total / count"},
       Figure{7, "min", time_text(static_cast<double>(all.times.least())), "The shortest"},
       Figure{3, "p50", percentile(all.p50), "Median: half of them take no longer"},
       Figure{12, "p75", percentile(all.p75), "75 of 100 take no longer; interpolated between two of them"},
+      Figure{14, "p90", percentile(all.p90), "90 of 100 take no longer; interpolated between two of them"},
       Figure{4, "p95", percentile(all.p95), "95 of 100 take no longer; interpolated between two of them"},
       Figure{6, "p99", percentile(all.p99), "99 of 100 take no longer; interpolated between two of them"},
       Figure{13, "p99.9", percentile(all.p999),
              "999 of 1 000 take no longer; interpolated between two of them"},
       Figure{5, "max", time_text(static_cast<double>(all.times.most())), "The longest"},
-      Figure{9, "sigma", time_text(all.times.sigma()),
-             "Standard deviation: how far they lie from their mean"},
+      Figure{9, "sigma", time_text(all.times.sigma()), "Standard deviation: the spread around the mean"},
       Figure{10, "CoV",
              all.mean() > 0 ? decimal(100 * all.times.sigma() / all.mean(), 0) + " %" : std::string(kMissing),
              "Coefficient of variation: sigma / mean"},
@@ -130,8 +131,8 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
     ctx.canvas.text_in(line, coverage, ctx.colors().of(Meaning::reduce), Font::small);
     if (ctx.hovered(line))
       ctx.tip(
-          "There are more than are kept: these figures are of what was searched first: the first ranks, of "
-          "the last one its first part. Narrow the words or the range.");
+          "More spans match than are kept. These figures cover those searched first: the first ranks, and "
+          "the first part of the last of them. Narrow the words or the range.");
   }
   // Spread the figures evenly over the lines.
   const std::size_t all_lines = (figures.size() + across - 1) / across;
@@ -153,11 +154,47 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
   room.take_top(4);
 }
 
+/// The histogram, and with room for it the time in each step.
+void StatisticsPane::plots(Context& ctx, Rect room) {
+  if (room.w > 560) {
+    by_step(ctx, room.take_right(room.w * 0.42F));
+    room.take_right(12);
+  }
+  bars(ctx, room);
+}
+
+/// Where in the run the time of these spans went. A click goes to the step.
+void StatisticsPane::by_step(Context& ctx, const Rect& rect) {
+  AppState& app = ctx.app;
+  const auto steps = app.store().steps();
+  const auto& found = app.find.statistics.by_step();
+  if (steps.empty() || found.empty()) {
+    ctx.canvas.text_in(rect, "none is in a step", ctx.colors().muted, Font::small, Align::centre);
+    return;
+  }
+  StepPlot plot;
+  plot.title = "their total time in each step, all ranks";
+  plot.unit = "ms";
+  plot.first_step = steps.front().step;
+  plot.from_zero = true;
+  Curve curve;
+  curve.color = ctx.colors().accent;
+  for (const store::StepRow& step : steps) {
+    const auto at = found.find(step.step);
+    curve.values.push_back(at == found.end() ? 0.0 : static_cast<double>(at->second) * 1e-6);
+  }
+  plot.curves.push_back(std::move(curve));
+  const int clicked = step_plot(ctx, rect, plot);
+  if (clicked >= 0 && static_cast<std::size_t>(clicked) < steps.size())
+    app.go_to_step(steps[static_cast<std::size_t>(clicked)].step);
+}
+
 void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const Palette& c = ctx.colors();
   const TimeHistogram& histogram = found_.histogram();
   if (histogram.counts.empty()) {
-    ctx.canvas.text_in(rect, "the histogram comes when all is searched", c.muted, Font::small, Align::centre);
+    ctx.canvas.text_in(rect, "the histogram appears when the search is complete", c.muted, Font::small,
+                       Align::centre);
     return;
   }
   const std::vector<double>& edges = histogram.edges;
@@ -216,7 +253,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   ctx.tip(time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
           grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
           grouped(static_cast<std::int64_t>(all.times.count())) +
-          " spans. Click: only these. The lines are p50, p95 and p99.");
+          " spans. Click to show only these. The lines are p50, p95 and p99.");
   if (!ctx.pointer.pressed[0]) return;
   const auto whole_ns = [](double ns) { return static_cast<std::int64_t>(std::ceil(ns)); };
   ctx.app.find.filter.time_ns = std::pair(whole_ns(edges[*over]), whole_ns(edges[*over + 1]));

@@ -19,7 +19,9 @@ class StatisticsPane {
 
  private:
   void figures(Context& ctx, Rect& room, std::size_t most_lines);
+  void plots(Context& ctx, Rect room);
   void bars(Context& ctx, const Rect& room);
+  void by_step(Context& ctx, const Rect& room);
   void groups(Context& ctx, Rect room);
 
   std::string id_;

@@ -77,11 +77,23 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (ctx.hovered(state)) ctx.canvas.horizontal(state.x, state.bottom() - 4, state.w, c.muted);
   if (ctx.clicked(state)) ctx.ui.show_panel = connects ? "connection" : "trace_info";
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
+  const collector::Viewer::Traffic traffic = app.run->traffic();
+  const bool behind = app.run->live() && (traffic.waiting_bytes > 0 || traffic.items_behind > 0);
+  if (!behind) behind_since_.reset();
+  if (behind && !behind_since_) behind_since_ = ctx.seconds;
+  // Some backlog for a moment is normal, as while a window connects.
+  if (constexpr double kPatience = 5; behind && ctx.seconds - *behind_since_ > kPatience)
+    piece("behind by " + bytes(static_cast<std::int64_t>(traffic.waiting_bytes)).text() +
+              (traffic.items_behind > 0 ? " and what the collector has not sent" : ""),
+          c.of(Meaning::reduce),
+          "Events arrive faster than this window takes them in: what it shows is late. The run is not "
+          "slowed, and "
+          "its recording is complete. Lower the detail, or close other windows.");
   // Pictures of a recording must be reproducible: no load time.
   if (const auto load = app.run->in_window() ? load_text(*app.run) : std::nullopt)
     piece(load->brief, c.muted, load->whole);
   piece(app.run->partial(), c.of(Meaning::reduce),
-        "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
+        "Summary, findings and step times cover these steps so far; the rest is being analysed");
   piece(details_from(app.store()), c.of(Meaning::trouble), eviction_text(app.store()));
   const std::uint64_t dropped = app.store().dropped_count();
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
@@ -93,7 +105,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (wrong > 0) {
     piece(store::unmatched_ends_text(wrong, 0), c.of(Meaning::trouble),
           store::unmatched_ends_by_rank(ends) +
-              "; nothing that is missing explains it, and what they ended is in no figure");
+              "; no missing events explain it, and the spans that they ended are in no figure");
   }
   const ClockBound bound = clock_bound(app);
   piece("clock ±" + duration(bound.in_view_ns).text(), c.muted,

@@ -34,7 +34,7 @@ void Workspace::ruler_label(Context& ctx, const Rect& label) {
   std::string text = app.run->partial(true);
   Rgb color = text.empty() ? c.muted : c.of(Meaning::reduce);
   if (text.empty() && target > 0) {
-    text = grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " beyond " + duration(target).text();
+    text = grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " over target";
     color = step_bars_.beyond() > 0 ? c.of(Meaning::trouble) : c.muted;
   }
   if (text.empty()) text = "Steps";
@@ -152,7 +152,7 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
   if (at_end) {
     ctx.canvas.fill({(grip == Grip::begin ? x0 : x1) - 1, room.y - 2, 3, room.h + 2}, c.accent);
-    ctx.tip("Drag: this end of the range that the panels show");
+    ctx.tip("Drag to move this end of the shown range");
   }
   switch (ctx.drag(&brush_owner_, room, 0)) {
     case Context::Drag::begun:

@@ -33,7 +33,6 @@ class StepperView final : public View {
   BreakpointPane breakpoints_;
   bool breakpoints_first_ = false;  ///< in a low panel: breakpoints instead of the lists
   bool low_ = false;                ///< not enough height for both
-  ParamLists params_;
   SchedulerPane scheduler_;
 };
 
@@ -44,7 +43,7 @@ void StepperView::header(Context& ctx, Rect& room) {
   const std::string label = count == 0 ? "Breakpoints" : "Breakpoints (" + std::to_string(count) + ")";
   if (ctx.button_right(room, label, true, breakpoints_first_ ? Context::Look::chosen : Context::Look::plain,
                        breakpoints_first_ ? "Back to the parameters and what the scheduler does"
-                                          : "Where to stop, in place of the parameters")) {
+                                          : "Shows the list of breakpoints instead of the parameters")) {
     breakpoints_first_ = !breakpoints_first_;
     ctx.moving = true;  // redraw with the new label
   }
@@ -79,7 +78,7 @@ void StepperView::buttons(Context& ctx, Rect& room) {
       app.pause();
     }
     if (next("Resume", control.paused, control.paused ? Context::Look::primary : Context::Look::plain,
-             "Let the run go on (space)"))
+             "Resume the run (space)"))
       app.resume();
     line.take_left(8);
   }
@@ -90,13 +89,13 @@ void StepperView::buttons(Context& ctx, Rect& room) {
       if (unit == StepUnit::event && next("<", true, Context::Look::plain, "Back by one event (left arrow)"))
         app.step(unit, Direction::backward);
       if (unit == StepUnit::module &&
-          next("< module", true, Context::Look::plain, "Back to the module before"))
+          next("< module", true, Context::Look::plain, "Back to the previous module"))
         app.step(unit, Direction::backward);
-      if (unit == StepUnit::step && next("< step", true, Context::Look::plain, "Back to the step before"))
+      if (unit == StepUnit::step && next("< step", true, Context::Look::plain, "Back to the previous step"))
         app.step(unit, Direction::backward);
     }
     const std::string label = live ? word(unit) : std::string(word(unit)) + " >";
-    if (next(label, can_step, Context::Look::plain, std::string("On to the next ") + word(unit)))
+    if (next(label, can_step, Context::Look::plain, std::string("Forward to the next ") + word(unit)))
       app.step(unit, Direction::forward);
   }
   room.take_top(4);
@@ -181,7 +180,7 @@ void StepperView::draw(Context& ctx, Rect room) {
   const bool beside = room.w > 900;
   const Rect text = beside ? room.take_right(room.w * 0.48F) : Rect{};
   if (beside) room.take_right(24);
-  params_.draw(ctx, room, beside ? ParamLists::Room::all : ParamLists::Room::share);
+  draw_param_lists(ctx, room, beside ? ParamRoom::all : ParamRoom::share);
   scheduler_.draw(ctx, beside ? text : room);
 }
 

@@ -267,7 +267,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& sc
       const std::int64_t to = scale.time_of(ctx.pointer.x);
       if (zoom_from_) {
         const TimeRange over = range_between(*zoom_from_, to);
-        app.time.set(ctx.pointer.ctrl ? zoomed_out(app.time.range(), over) : over, limit);
+        app.time.go(ctx.pointer.ctrl ? zoomed_out(app.time.range(), over) : over, limit);
       }
       app.follow = false;
       zoom_from_.reset();
@@ -393,11 +393,15 @@ void TimelineView::draw(Context& ctx, Rect room) {
     drag_.draw(ctx, room, headers, room.y + 4 - top);
   }
   // The frame's reading time was not enough; the next frames continue.
-  if (app.store().wants_more() || app.run->heat().behind() || app.run->tracks().behind())
+  if (app.store().wants_more() || app.run->heat().behind() || app.run->tracks().behind()) {
     ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
-  else if (const auto step = paces.step())
-    ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*step), c.muted, Font::small,
-                       Align::right);
+  } else if (const auto step = paces.step()) {
+    // Heads the times beside the ranks.
+    const Rect place = corner.inset(8, 0);
+    std::string heading = "compute time, step " + std::to_string(*step);
+    if (ctx.canvas.width(heading, Font::small) > place.w) heading = "compute, step " + std::to_string(*step);
+    ctx.canvas.text_in(place, heading, c.muted, Font::small, Align::right);
+  }
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
   if (marked) draw_arrivals(ctx, rows, lanes, scale);
   if (marked)

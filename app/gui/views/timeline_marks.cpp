@@ -51,7 +51,8 @@ void draw_pauses(Context& ctx, const store::Store& data, std::uint32_t rank, con
                                  (!open                        ? " for "
                                   : store::goes_on(data, rank) ? ", so far "
                                                                : ", up to its last event ") +
-                                 duration(end - pause.begin_ns).text() + ": in no duration and no metric");
+                                 duration(end - pause.begin_ns).text() +
+                                 ": excluded from durations and metrics");
                        }
                      });
 }

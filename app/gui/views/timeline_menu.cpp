@@ -28,8 +28,8 @@ void filter_field(Context& ctx, Rect& room) {
   if (text_field("##ranks", "ranks: 0-7, slow", app.timeline.filter)) app.timeline_scroll = 0;
   if (ctx.hovered(place))
     ctx.tip(
-        "Which ranks are shown: 0-7,17 for numbers, node 2 or a host's name, group 1 of those they stand "
-        "in, slow for those that in most of the last steps computed at least " +
+        "Which ranks are shown: 0-7,17 for numbers, node 2 or a host's name, group 1 for its members, slow "
+        "for those that in most of the last steps computed at least " +
         times_text(analysis::kSlowRank) + " the median of the others. Several with commas.");
 }
 
@@ -142,7 +142,7 @@ void timeline_header(Context& ctx, Rect& room) {
           room, own ? "Own order" : std::string("By ") + word(app.timeline.order), anchor,
           app.store().ranks().size() > 1,
           "Order of the ranks: by number, the longest first in the step that is shown, or your "
-          "own (drag a rank, Alt+Up, Alt+Down); in which groups they stand, and how high they are"))
+          "own (drag a rank, Alt+Up, Alt+Down). Also their grouping and row height"))
     order_menu(ctx, anchor);
   // Name the hidden classes where they are missing.
   if (const std::string hidden = hidden_text(app.timeline.view); !hidden.empty()) {

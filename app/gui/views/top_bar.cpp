@@ -55,10 +55,9 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
     const std::int64_t length = done->end_ns - done->begin_ns - done->paused_ns;
     figures.push_back({"step",
                        {std::to_string(done->step), ""},
-                       measured == at
-                           ? "The step at the time shown"
-                           : "The last step that has ended: step " + std::to_string(steps[*at].step) +
-                                 ", at the time shown, has not"});
+                       measured == at ? "The step at the time shown"
+                                      : "The last completed step; step " + std::to_string(steps[*at].step) +
+                                            ", at the time shown, has not ended"});
     figures.push_back({"", duration(length), "Last end - first begin over ranks, pauses cut out"});
     if (done->tokens > 0 && length > 0) {
       figures.push_back(
@@ -93,7 +92,7 @@ void Workspace::controls(Context& ctx, Rect& room) {
     app.theme = with_other_ground(app.theme);
   }
   Rect layout_place;
-  if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 6)")) {
+  if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (keys 1 to 9)")) {
     layout_menu(ctx, layout_place);
   }
   room.take_right(12);
@@ -104,7 +103,7 @@ void Workspace::controls(Context& ctx, Rect& room) {
   if (live) {
     if (ctx.button_right(room, "Resume", control.paused,
                          control.paused ? Context::Look::primary : Context::Look::plain,
-                         "Let the run go on (space)")) {
+                         "Resume the run (space)")) {
       app.resume();
     }
     if (ctx.menu_button_right(room, "Step", step_place, control.paused,
@@ -146,7 +145,7 @@ void Workspace::layout_menu(Context& ctx, const Rect& anchor) {
                      [&ui = ui_, name] { ui.show_panel = name; }, std::exchange(line, false)});
   }
   items.push_back({"Save as...", "", true, false, [&ui = ui_] { ui.open(Dialog::save_layout); }, true});
-  items.push_back({"As it was at first", "", true, false, [this, layout] { docks_.reset(layout); }});
+  items.push_back({"Reset layout", "", true, false, [this, layout] { docks_.reset(layout); }});
   ctx.menu(anchor, std::move(items));
 }
 
@@ -159,7 +158,7 @@ void Workspace::step_menu(Context& ctx, const Rect& anchor) {
   add("Next event", "E", StepUnit::event);
   add("Next module", "M", StepUnit::module);
   add("Next micro-step", "", StepUnit::micro_step);
-  add("Next step", "N", StepUnit::step);
+  add("Start of next step", "N", StepUnit::step);
   ctx.menu(anchor, std::move(items));
 }
 

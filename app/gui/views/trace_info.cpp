@@ -36,7 +36,7 @@ std::string whole(const Table& table) {
 }
 
 void TraceInfoView::header(Context& ctx, Rect& room) {
-  if (!ctx.button_right(room, "Copy", true, Context::Look::plain, "All of it, as text")) return;
+  if (!ctx.button_right(room, "Copy", true, Context::Look::plain, "Copies all of it as text")) return;
   const TraceInfo::Tables& tables = info_.of(ctx.app, ctx.seconds);
   ImGui::SetClipboardText((whole(tables.facts) + "\n" + whole(tables.events)).c_str());
   ctx.ui.say("Copied the trace info");

@@ -107,7 +107,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
     ImGui::SetTooltip("%s\n%s%s\nrecorded: %s", setting.key, setting.tip,
                       used              ? ""
                       : refused.empty() ? "\nwithout effect at this stage"
-                                        : ("\ncannot be asked: " + refused).c_str(),
+                                        : ("\nnot possible for this run: " + refused).c_str(),
                       text_of(setting, recorded_.values[which]).c_str());
   };
   explain();
@@ -159,7 +159,7 @@ void WhatIfView::links() {
     ImGui::SetNextItemWidth(-FLT_MIN);
   };
   const auto tip = [](const std::string& refused, const char* otherwise) {
-    return refused.empty() ? std::string(otherwise) : "Cannot be asked: " + refused;
+    return refused.empty() ? std::string(otherwise) : "Not possible for this run: " + refused;
   };
   row("ranks", tip(refused_.ranks, "Ranks of the changed run").c_str());
   ImGui::BeginDisabled(!refused_.ranks.empty());
@@ -196,7 +196,8 @@ void WhatIfView::links() {
   ImGui::BeginDisabled(!refused_.links.empty());
   link("between nodes", choice_.node_link_gb_per_s, choice_.node_link_latency_us);
   ImGui::EndDisabled();
-  row("other settings", tip(refused_.run, "KEY=VALUE, one a line, over the recorded configuration").c_str());
+  row("other settings",
+      tip(refused_.run, "KEY=VALUE, one per line, added to the recorded configuration").c_str());
   ImGui::BeginDisabled(!refused_.run.empty());
   ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, kMoreHeight});
   ImGui::EndDisabled();
@@ -215,8 +216,8 @@ void WhatIfView::buttons(Context& ctx) {
   ImGui::Dummy({0, 4});
   ImGui::BeginDisabled(playing_ || !changed() || !refused_.run.empty());
   const bool may_play = !playing_ && changed() && refused_.run.empty();
-  const bool play = ctx.offered("Play it", may_play, "This run with the settings chosen");
-  if (ImGui::Button("Play it") || play) {
+  const bool play = ctx.offered("Simulate", may_play, "Simulates this run with the chosen settings");
+  if (ImGui::Button("Simulate") || play) {
     choice_.more = more_.data();
     const std::string out = refused_.open_beside.empty() ? temporary_recording("what-if") : std::string();
     show_search_ = false;
@@ -239,7 +240,7 @@ void WhatIfView::buttons(Context& ctx) {
   ImGui::SameLine();
   const bool result = shown_ && shown_->result && !shown_->result->recording.empty();
   ImGui::BeginDisabled(!result || playing_);
-  const bool open = ctx.offered("Open beside the run", result && !playing_, "The run that was played");
+  const bool open = ctx.offered("Open beside the run", result && !playing_, "Opens the simulated run as B");
   if ((ImGui::Button("Open beside the run") || open) && result) {
     app.open_request = {
         .source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
@@ -255,7 +256,7 @@ void WhatIfView::search_line(Context& ctx) {
   ImGui::Dummy({0, 2});
   ImGui::BeginDisabled(searching_ || playing_ || !refused_.search.empty());
   const bool search = ctx.offered("Search", !searching_ && !playing_ && refused_.search.empty(),
-                                  "Looks for the fastest settings");
+                                  "Searches for the fastest settings");
   if (ImGui::Button("Search") || search) {
     search_.start(search_arguments(shardscope_program(), ctx.app.run->source(), memory_gib_));
     search_began_ = ctx.seconds;
@@ -266,8 +267,8 @@ void WhatIfView::search_line(Context& ctx) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
     ImGui::SetTooltip(
         "%s", refused_.search.empty()
-                  ? "Plays up to 150 of the usual settings over the recorded ones and names the fastest"
-                  : ("Cannot be asked: " + refused_.search).c_str());
+                  ? "Simulates up to 150 common changes to the recorded settings and lists the fastest"
+                  : ("Not possible for this run: " + refused_.search).c_str());
   ImGui::SameLine();
   ImGui::BeginDisabled(!searching_);
   if (ImGui::Button("Stop##search")) search_.cancel();
@@ -277,7 +278,7 @@ void WhatIfView::search_line(Context& ctx) {
   if (ImGui::InputDouble("##memory", &memory_gib_, 0, 0,
                          memory_gib_ > 0 ? "within %.4g GiB" : "no memory limit"))
     memory_gib_ = std::max(0.0, memory_gib_);
-  ImGui::SetItemTooltip("Of a rank's device memory, for the search; 0: no limit");
+  ImGui::SetItemTooltip("Limit on a rank's device memory, for the search; 0: no limit");
 }
 
 /// Results of the search; a click chooses a row's settings.
@@ -293,9 +294,9 @@ void WhatIfView::searched(Context& ctx, Rect room) {
     room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
   };
   if (searching_) {
-    ctx.empty(
-        room, "Looking for the fastest settings: " + decimal(ctx.seconds - search_began_, 0) + " s",
-        "Up to 150 settings are played, each takes as long as one what-if. Stop ends it without a result.");
+    ctx.empty(room, "Searching for the fastest settings: " + decimal(ctx.seconds - search_began_, 0) + " s",
+              "Up to 150 settings are simulated; each takes as long as one what-if. Stop ends the search "
+              "without a result.");
     return;
   }
   if (!found_) return;
@@ -305,12 +306,12 @@ void WhatIfView::searched(Context& ctx, Rect room) {
     return;
   }
   const SearchOutcome& outcome = *found_->outcome;
-  ctx.section(room, "Fastest settings of " + std::to_string(outcome.played) + " played");
+  ctx.section(room, "Fastest settings of " + std::to_string(outcome.played) + " simulated");
   paragraph(outcome.verdict, c.text);
-  paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " a step, peak " +
+  paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " per step, peak " +
                 bytes(outcome.recorded_peak_bytes).text() + ". Predictions are off by up to " +
                 decimal(outcome.error_pct, 1) +
-                " %. A click takes a row's settings over; play them to compare.",
+                " %. Click a row to choose its settings; Simulate compares them.",
             c.muted);
   const TableHit hit =
       draw_table(ctx, "##searched", room.take_top(std::min(room.h, table_height(found_table_))), found_table_,
@@ -364,11 +365,11 @@ void WhatIfView::bars(Context& ctx, Rect& room, const WhatIfResult& result) cons
       TimeBar{"now, recorded", result.recorded_ms, c.runs[0], "", "Median step of the recording"},
       TimeBar{"now, modelled", result.modelled_ms, mix(c.runs[0], c.panel, 0.4F),
               error + decimal(std::fabs(result.model_error_pct), 1) + " %",
-              "What the model, fitted to this recording, makes of the recorded settings: how far it can be "
-              "trusted"},
+              "The recorded settings, simulated with the model that is fitted to this recording; the "
+              "percentage is the model's error"},
       TimeBar{"predicted", result.predicted_ms, c.runs[1],
               sign + decimal(std::fabs(result.change_pct), 1) + " %",
-              "The recorded time and what the model changes by"}};
+              "Recorded time + (modelled time with the changes - modelled time now)"}};
   for (const TimeBar& bar : rows) {
     Rect line = room.take_top(24);
     const Rect whole = line;
@@ -407,8 +408,9 @@ void WhatIfView::follow(Context& ctx) {
 void WhatIfView::result(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   if (playing_) {
-    ctx.empty(room, "Playing the run",
-              "The model is fitted to the recording, then both settings are played.");
+    ctx.empty(
+        room, "Simulating the run",
+        "The model is fitted to the recording, then the recorded and the changed settings are simulated.");
     return;
   }
   const auto paragraph = [&](const std::string& text, Rgb color) {
@@ -417,27 +419,27 @@ void WhatIfView::result(Context& ctx, Rect room) {
   };
   const std::string& framework = ctx.app.store().tables().framework;
   if (!shown_ && !refused_.run.empty()) {
-    ctx.empty(room, "Settings cannot be asked of this run of " + framework,
+    ctx.empty(room, "What-if is not possible for this run of " + framework,
               refused_.run +
                   ". To compare two scripts of yours: shardscope ab --command-a '...' --command-b '...' "
                   "runs both in turns.");
     return;
   }
   if (!shown_ && !framework.empty()) {
-    ctx.empty(room, "Change a setting and play it",
-              "The recorded steps are played again with what you change: the host's own times stay, gathers, "
-              "waits and buckets are "
-              "decided anew. A control that is grey says why it cannot be asked of this run.");
+    ctx.empty(room, "Change a setting, then click Simulate",
+              "The recorded steps are simulated with your changes: the host's own times stay as recorded, "
+              "gathers, waits and buckets are recomputed. The tooltip of a grey control says why it is not "
+              "possible for this run.");
     return;
   }
   if (!shown_) {
-    ctx.empty(room, "Change a setting and play it",
-              "The recorded run is played again on a virtual clock with what you change; step time, exposed "
-              "communication and memory are compared with the recorded settings, played the same way.");
+    ctx.empty(room, "Change a setting, then click Simulate",
+              "The recorded run is simulated with your changes; step time, exposed communication and memory "
+              "are compared with the recorded settings, simulated the same way.");
     return;
   }
   if (!shown_->result) {
-    ctx.canvas.text_in(room.take_top(24), "This cannot be played", c.of(Meaning::trouble), Font::strong);
+    ctx.canvas.text_in(room.take_top(24), "The simulation failed", c.of(Meaning::trouble), Font::strong);
     paragraph(shown_->problem, c.text);
     return;
   }
@@ -447,12 +449,12 @@ void WhatIfView::result(Context& ctx, Rect room) {
   room.take_top(4);
   paragraph(result.comparison.verdict, c.text);
   paragraph(result.warnings, c.of(Meaning::reduce));
-  ctx.section(room, "Recorded settings (A) and changed ones (B), both played");
+  ctx.section(room, "Recorded settings (A) and changed settings (B), both simulated");
   draw_table(ctx, "##what if", room.take_top(std::min(room.h, table_height(table_))), table_, state_);
   for (const std::string& change : result.comparison.config_changes) paragraph(change, c.muted);
   if (plan_.rows.empty() || room.h < 80) return;
   room.take_top(4);
-  ctx.section(room, "What the plan decides otherwise: as recorded (A), with the changed settings (B)");
+  ctx.section(room, "What the plan decides differently: recorded settings (A), changed settings (B)");
   draw_table(ctx, "##plan", room.take_top(std::min(room.h, table_height(plan_))), plan_, plan_state_);
 }
 
@@ -460,7 +462,7 @@ void WhatIfView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.run->recorded() || !app.store().has_tables()) {
     const bool no_file = !app.run->recorded();
-    ctx.empty(room, no_file ? "What-if needs a recording" : "This recording names no run",
+    ctx.empty(room, no_file ? "What-if needs a recording" : "This recording has no description of its run",
               no_file ? "Record the run (shardscope record, or run --record), end it and open the recording."
                       : "Its tables are missing: there are no settings to change.");
     return;

@@ -28,6 +28,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ui_.toolbar.clear();
   app.place_once();
   app.advance();
+  app.time.glides = app.run->in_window();  // a picture is of where a glide ends
+  if (app.time.advance(ctx.seconds)) ctx.moving = true;
   app.hover_ns = std::exchange(app.hover_next_ns, std::nullopt);
   app.own_layouts = docks_.own_names();
   app.notes.show(*app.run);
@@ -40,6 +42,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     if (!app.theme_given) app.theme = kept_.theme;
     app.text_scale = kept_.text_scale;
     app.timeline.view = kept_.view;
+    static_cast<RowChoices&>(app.timeline) = kept_.rows;
     if (app.breaks.list().empty())
       for (const std::string& line : kept_.breaks) app.breaks.take_line(line);
     breaks_revision_ = app.breaks.revision();
@@ -92,10 +95,12 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ui_.pressed.reset();  // its panel is no longer drawn
   above(ctx);
   orders_.note_place(app, ctx.seconds);
-  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view) {
+  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view ||
+      app.timeline != kept_.rows) {
     kept_.theme = app.theme;
     kept_.text_scale = app.text_scale;
     kept_.view = app.timeline.view;
+    kept_.rows = app.timeline;
     ImGui::MarkIniSettingsDirty();
   }
   // Release the drag of something that is no longer drawn.
@@ -162,6 +167,7 @@ void Workspace::keep_in_settings() {
     workspace.recent_.take_line(line);
     workspace.orders_.take_line(line);
     gui::take_line(workspace.kept_.view, line);
+    gui::take_line(workspace.kept_.rows, line);
     const std::string_view text = line;
     if (text.starts_with("Break=")) workspace.kept_.breaks.emplace_back(text);
     constexpr std::string_view kTheme = "Theme=";
@@ -177,6 +183,7 @@ void Workspace::keep_in_settings() {
     out->appendf("Theme=%s\n", name_of(workspace.kept_.theme));
     out->appendf("TextScale=%.2f\n", static_cast<double>(workspace.kept_.text_scale));
     for (const std::string& line : lines_of(workspace.kept_.view)) out->appendf("%s\n", line.c_str());
+    for (const std::string& line : lines_of(workspace.kept_.rows)) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.recent_.lines()) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.orders_.lines()) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.kept_.breaks) out->appendf("%s\n", line.c_str());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,7 +98,8 @@ class Workspace {
   Done done_;
   int brush_owner_ = 0;
   std::optional<std::int64_t> brush_fixed_;  ///< the range's end that stays fixed during a drag
-  bool inspector_offered_ = false;
+  std::set<std::string> inspector_offered_;  ///< layouts
+  std::optional<double> behind_since_;       ///< seconds: this window has had a backlog from then on
   /// By layout: each has separate positions.
   struct InspectorPlace {
     std::optional<bool> selected;  ///< whether there was a selection when it was last shown
@@ -112,6 +114,7 @@ class Workspace {
     ThemeKind theme = ThemeKind::dark;
     float text_scale = 1;
     ViewOptions view;
+    RowChoices rows;
     std::vector<std::string> breaks;  ///< BreakList::lines()
   };
   Kept kept_;

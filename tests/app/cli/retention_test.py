@@ -101,7 +101,7 @@ class Retention(CommandTest):
         self.assertEqual(training.wait(120), 0)
         self.assertEqual(recorder.wait(60), 0)
         said_of_it = recorder.stderr.read()
-        self.assertIn("keeping what is still there of what lies around request, as far as --max-size leaves room", said_of_it)
+        self.assertIn("keeping the events still held around request, as far as --max-size leaves room", said_of_it)
         kept = read("summary", recording)["kept"]
         self.assertLess(recording.stat().st_size, 8_000_000)
         if kept is None:  # a machine on which it all fitted
@@ -139,7 +139,7 @@ class Retention(CommandTest):
             training = self.training(endpoint, recording, 1000000)
         control = ("--key", self.folder / "keys/control.key")
         kept = said("keep", endpoint, "--text", "the fan is loud", *control)
-        self.assertRegex(kept, "^keeping what is still there of what lies around request: the fan is loud, requested by .")
+        self.assertRegex(kept, "^keeping the events still held around request: the fan is loud, requested by .")
         self.refused(("keep", endpoint, "--key", self.folder / "keys/view.key"), "its key may view the run, not control it")
         self.end(training, recorder)
         self.assertEqual([kind for kind, text in self.rows(recording, "SELECT kind, text FROM moments") if "the fan is loud" in text],

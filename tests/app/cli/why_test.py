@@ -123,7 +123,7 @@ class Why(command_line.CommandTest):
         why = json.loads(said("why", self.endpoint, "--wait", 3, "--json"))
         self.assertFalse(why["hung"], why)
         self.assertIsNone(why["difference"], why)
-        self.assertEqual(why["text"], "The run goes on: events come in.")
+        self.assertEqual(why["text"], "The run continues: events come in.")
         self.assertIsInstance(read("findings", self.endpoint), list)
         # The other verbs that read recordings take what it has recorded so far.
         summary = read("summary", self.endpoint)

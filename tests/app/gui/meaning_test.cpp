@@ -32,7 +32,6 @@ struct Map {
 };
 
 // Of lines and letters only the hue holds: their edges are mixed with the ground.
-int channel(Rgb color, int shift) { return static_cast<int>(color >> shift & 255U); }
 bool red(Rgb c) {
   return channel(c, 16) > channel(c, 8) + 50 && std::abs(channel(c, 8) - channel(c, 0)) < 30;
 }

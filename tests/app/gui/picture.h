@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,6 +46,14 @@ struct Picture {
     return static_cast<double>(other) / (static_cast<double>(rgba.size()) / 4);
   }
 };
+
+/// Red, green or blue of a colour, by its shift: 16, 8, 0.
+inline int channel(Rgb color, int shift) { return static_cast<int>(color >> shift & 255U); }
+/// Equal but for what is rounded where colours are blended.
+inline bool near(Rgb a, Rgb b) {
+  return std::abs(channel(a, 16) - channel(b, 16)) <= 2 && std::abs(channel(a, 8) - channel(b, 8)) <= 2 &&
+         std::abs(channel(a, 0) - channel(b, 0)) <= 2;
+}
 
 inline Picture render(AppState& app, const std::string& panel, int width, int height) {
   Frame frame;

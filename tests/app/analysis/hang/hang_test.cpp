@@ -139,7 +139,7 @@ TEST(Hang, ClaimsNothingOfARunThatGoesOnNorWhereARecordingEnds) {
   const Hang going = diagnose_hang(store, Watched::goes_on);
   EXPECT_FALSE(going.hung);
   EXPECT_FALSE(going.difference);
-  EXPECT_EQ(going.text, "The run goes on: events come in.");
+  EXPECT_EQ(going.text, "The run continues: events come in.");
   const Hang recorded = diagnose_hang(store);
   EXPECT_FALSE(recorded.hung);
   EXPECT_TRUE(recorded.text.starts_with("Where the recording ends: Rank 0 waits")) << recorded.text;

@@ -80,7 +80,7 @@ TEST(AdviceRun, ARecordingsFindingsGetTheGainsThatTheCommandPrints) {
   EXPECT_NE(advice_words(*run).find("not predicted yet"), std::string::npos);
   run->ask_what_if();
   ASSERT_EQ(run->advice().state(), AdviceRun::State::asking);
-  EXPECT_NE(advice_words(*run).find("is playing"), std::string::npos);
+  EXPECT_NE(advice_words(*run).find("simulating"), std::string::npos);
   wait_for_advice(*run);
   ASSERT_EQ(run->advice().state(), AdviceRun::State::answered) << run->advice().problem();
   EXPECT_EQ(analysis::findings_json(run->findings(), true),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,6 +170,79 @@ TEST_F(FindSpans, WhatIsSelectedIsFoundEverywhere) {
   std::erase_if(expected,
                 [&](const Walked& one) { return shared_name(data(), one.lane.rank, one.span) != name; });
   EXPECT_EQ(lines(app_.find.search), lines(expected));
+}
+
+TEST_F(FindSpans, ACollectiveIsFoundByWhatItMoves) {
+  const RunIndex& index = app_.run->index();
+  const auto found_by = [&](const std::string& words) {
+    SpanSearch search;
+    search.start({words});
+    while (search.advance(data(), kAll, &index)) {
+    }
+    return search;
+  };
+  // Of every lane, from the events: a reduction's parts, and which parameters a gather made available.
+  std::map<std::uint32_t, std::map<std::uint32_t, std::set<std::string>>> reduced;
+  for (const store::RankRow& row : data().ranks()) {
+    data().for_each_instant(row.rank, store::Store::kBegin, store::Store::kEnd, [&](const ev::Event& event) {
+      if (event.kind != ev::EventKind::collective_part) return;
+      const auto part = ev::as<ev::EventKind::collective_part>(event);
+      reduced[row.rank][part.sequence].insert(param_name(data(), part.param));
+    });
+  }
+  const std::vector<Walked> all = walk(data());
+  std::size_t gathers = 0, reductions = 0;
+  for (const std::string part : {"h.1.attn", "ln_f.weight", "h.2.mlp.c_fc.weight"}) {
+    std::vector<Walked> expected = all;
+    std::erase_if(expected, [&](const Walked& one) {
+      if (one.span.kind != ev::EventKind::collective_begin) return true;
+      const auto names = [&](std::uint32_t param) {
+        return param_name(data(), param).find(part) != std::string::npos;
+      };
+      const Fetch* const fetch =
+          one.lane.stream == ev::StreamId::gather ? index.fetch_of(one.lane.rank, one.span) : nullptr;
+      if (fetch != nullptr)
+        return std::ranges::none_of(fetch->params, names) &&
+               module_name(data(), fetch->module).find(part) == std::string::npos;
+      const auto& of = reduced[one.lane.rank][ev::as<ev::EventKind::collective_begin>(one.span).sequence];
+      return std::ranges::none_of(
+          of, [&](const std::string& name) { return name.find(part) != std::string::npos; });
+    });
+    for (const Walked& one : expected) ++(one.lane.stream == ev::StreamId::gather ? gathers : reductions);
+    std::vector<Line> collectives;
+    const SpanSearch search = found_by(part);
+    for (const SpanSearch::Lane& lane : search.lanes()) {
+      if (lane.id.stream != ev::StreamId::gather && lane.id.stream != ev::StreamId::reduce) continue;
+      for (const SpanHit& hit : lane.hits)
+        collectives.emplace_back(lane.id.rank, static_cast<int>(lane.id.stream), hit.begin_ns, hit.depth,
+                                 hit.time_ns, hit.self_ns);
+    }
+    EXPECT_EQ(collectives, lines(expected)) << part;
+    const bool module = part == "h.1.attn";
+    EXPECT_EQ(search.hits() > collectives.size(), module) << "modules of that name are found too";
+    EXPECT_EQ(lines(found_by(part + " all-gather")).size(),
+              static_cast<std::size_t>(
+                  std::ranges::count_if(expected,
+                                        [&](const Walked& one) {
+                                          return ev::as<ev::EventKind::collective_begin>(one.span).op ==
+                                                 ev::CollectiveOp::all_gather;
+                                        })))
+        << part;
+  }
+  EXPECT_GT(gathers, 0U);
+  EXPECT_GT(reductions, 0U);
+  EXPECT_EQ(searched(data(), {"ln_f.weight"}).hits(), 0U) << "without an index: by names only";
+}
+
+TEST_F(FindSpans, TheTimeOfGathersIsThatOfTheModulesTheyAreFor) {
+  app_.find.words = "all-gather";
+  app_.find.by = GroupBy::module;
+  app_.find.wanted = true;
+  while (app_.find.advance(app_, kAll)) {
+  }
+  std::size_t named = 0;
+  for (const SpanGroup& group : app_.find.statistics.groups()) named += group.key != ev::kNoId ? 1 : 0;
+  EXPECT_GT(named, 3U);
 }
 
 TEST_F(FindSpans, AWaitIsFoundByTheLabelThatTheWindowShows) {

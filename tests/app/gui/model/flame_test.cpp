@@ -277,8 +277,8 @@ TEST_F(FlameOfARun, WhatFindLooksForIsCountedOnce) {
 TEST_F(FlameOfARun, WordsSayWhoseTimeItIsAndHowMuchIsItsOwn) {
   const FlameTree tree = counted(by_hand(), {0, 1000});
   const std::uint32_t mlp = tree.at_path({"forward", "body forward", "body.mlp forward"});
-  EXPECT_EQ(flame_times(tree, mlp, std::nullopt).text(), "30 ns, own 27 ns");
-  EXPECT_EQ(flame_times(tree, tree.nodes()[mlp].parent, 1).text(), "80 ns, own 70 ns");
+  EXPECT_EQ(flame_times(tree, mlp, std::nullopt).text(), "30 ns, self 27 ns");
+  EXPECT_EQ(flame_times(tree, tree.nodes()[mlp].parent, 1).text(), "80 ns, self 70 ns");
   EXPECT_EQ(flame_times(tree, tree.nodes()[mlp].children[0], 0).text(), "5 ns");
   EXPECT_EQ(flame_label(tree, mlp, 40), "mlp") << "body and forward stand above it";
   EXPECT_EQ(flame_label(tree, tree.nodes()[mlp].parent, 40), "body");
@@ -288,7 +288,7 @@ TEST_F(FlameOfARun, WordsSayWhoseTimeItIsAndHowMuchIsItsOwn) {
     return found == details.fields.end() ? "no such field" : found->value;
   };
   EXPECT_EQ(value("time, mean of 2 ranks"), "30 ns");
-  EXPECT_EQ(value("of what it lies in"), "37.5");
+  EXPECT_EQ(value("of its parent"), "37.5");
   EXPECT_EQ(value("of all spans"), "30.0");
   EXPECT_EQ(value("longest on"), "rank 0, 50 ns");
   EXPECT_EQ(value("shortest on"), "rank 1, 10 ns");
@@ -334,8 +334,8 @@ TEST(Flame, WorkOfTheGpuIsByStreamByOwnerAndByName) {
         if (span.end_ns <= range.begin_ns || span.begin_ns >= range.end_ns) continue;
         const auto fields = ev::as<Kind::gpu_begin>(span);
         const std::string owner = fields.owner_kind == ev::GpuOwner::collective ? "collectives"
-                                  : fields.owner_kind == ev::GpuOwner::none ? "launched for nothing recorded"
-                                                                            : gpu_owner(store, fields);
+                                  : fields.owner_kind == ev::GpuOwner::none     ? "no recorded launcher"
+                                                                                : gpu_owner(store, fields);
         auto& [ns, count] =
             expected[{store::lane_name(store, lane), owner, shared_name(store, row.rank, span)}];
         const std::int64_t within =

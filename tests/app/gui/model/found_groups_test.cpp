@@ -77,6 +77,18 @@ TEST_F(FoundGroups, FiguresOfEachGroupAreThoseOfItsSpans) {
     for (const Walked& one : all) expected[key(by, one)].push_back(one);
     const SpanStatistics statistics = counted(search, by);
     expect_figures(statistics.whole(), all, "all");
+    std::vector<double> times;
+    for (const Walked& one : all) times.push_back(static_cast<double>(one.time_ns));
+    std::map<std::uint32_t, std::int64_t> by_step;
+    for (const Walked& one : all) {
+      const auto steps = data().steps();
+      for (const store::StepRow& step : steps) {
+        const std::int64_t next = &step == &steps.back() ? store::Store::kEnd : (&step + 1)->begin_ns;
+        if (one.span.begin_ns >= step.begin_ns && one.span.begin_ns < next) by_step[step.step] += one.time_ns;
+      }
+    }
+    EXPECT_EQ(statistics.by_step(), by_step);
+    EXPECT_DOUBLE_EQ(statistics.whole().p90, analysis::quantile(times, 0.9));
     ASSERT_EQ(statistics.groups().size(), expected.size()) << word(by);
     for (const SpanGroup& group : statistics.groups()) {
       const std::string name = group_name(data(), search, by, group.key);

@@ -56,7 +56,7 @@ TEST_F(HangWatchTest, SaysNothingBeforeTheRunIsQuietAndNothingOnceItGoesOn) {
   EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_));
   EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_ + 1s));
   EXPECT_EQ(watch_.current_hang(), nullptr);
-  EXPECT_EQ(watch_.diagnosis(store_, Run::goes_on).text, "The run goes on: events come in.");
+  EXPECT_EQ(watch_.diagnosis(store_, Run::goes_on).text, "The run continues: events come in.");
   EXPECT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
   ASSERT_NE(watch_.current_hang(), nullptr);
   EXPECT_EQ(watch_.current_hang()->headline.substr(0, 34), "Rank 0 waits for rank 1 in all-gat");

@@ -80,7 +80,12 @@ TEST_F(Inspector, SpeaksOfTheTimeThatIsLookedAt) {
   app_.select_param(0, 1);
   const Details details = describe_selection(app_);
   EXPECT_EQ(rows(details)[3].second, "in flight");
-  EXPECT_EQ(history(details), std::vector<std::string>{"2000 in flight, fetched"});
+  // What comes later in the step is listed too, and marked.
+  ASSERT_EQ(details.history.size(), 3U);
+  EXPECT_EQ(history(details).back(), "2000 in flight, fetched");
+  EXPECT_FALSE(details.history[2].later);
+  EXPECT_TRUE(details.history[1].later);
+  EXPECT_TRUE(details.history[0].later);
 }
 
 TEST_F(Inspector, AModuleThatWasChosenByItsName) {
@@ -102,7 +107,7 @@ TEST_F(Inspector, AModuleThatWasChosenByItsName) {
   app_.select_module(0, 2);
   const Details root = describe_selection(app_);
   EXPECT_EQ(rows(root)[0], std::pair(std::string("own parameters"), std::string("0")));
-  EXPECT_EQ(rows(root)[1], std::pair(std::string("with those inside"), std::string("4")));
+  EXPECT_EQ(rows(root)[1], std::pair(std::string("with child modules"), std::string("4")));
   EXPECT_EQ(rows(root)[2].second, grouped(4 * known::kElems));
   EXPECT_EQ(root.history.size(), 4U);
 }

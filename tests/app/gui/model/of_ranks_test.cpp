@@ -120,7 +120,7 @@ TEST_F(Model, OnlyAGatherThatCameEarlyLayUnused) {
       if (fetch == nullptr) continue;
       const auto fields = describe_span(app_, lane, span).fields;
       const bool said =
-          std::ranges::any_of(fields, [](const auto& field) { return field.label == "lay unused"; });
+          std::ranges::any_of(fields, [](const auto& field) { return field.label == "unused for"; });
       EXPECT_EQ(said, fetch->outcome() == FetchOutcome::early);
       ++(said ? early : others);
     }

@@ -91,9 +91,9 @@ TEST_F(Model, GoToTakesStepsTimesAndRanksAndNamesWhatIsWrong) {
   EXPECT_NE(go_to_text(app_, "rank 99").find("no such rank"), std::string::npos);
   EXPECT_NE(go_to_text(app_, "step 4000000").find("no step 4000000"), std::string::npos);
   EXPECT_NE(go_to_text(app_, "90h").find("outside the run"), std::string::npos);
-  EXPECT_NE(go_to_text(app_, "yesterday").find("is no place"), std::string::npos);
-  EXPECT_NE(go_to_text(app_, "x#param=nothing").find("is no param of this run"), std::string::npos);
-  EXPECT_NE(go_to_text(app_, "#range=5ms-2ms").find("no range"), std::string::npos);
+  EXPECT_NE(go_to_text(app_, "yesterday").find("is not a place"), std::string::npos);
+  EXPECT_NE(go_to_text(app_, "x#param=nothing").find("is not a param of this run"), std::string::npos);
+  EXPECT_NE(go_to_text(app_, "#range=5ms-2ms").find("is not a time range"), std::string::npos);
 }
 
 TEST_F(Model, NowIsWhereItIsSetAndStaysWithinTheRun) {

@@ -95,10 +95,14 @@ TEST_F(Reopened, TheSameFileIsAnotherRun) {
   const std::uint64_t first = app_.run->number();
   look_around(app_);
   app_.timeline.view.set(ItemClass::waits, false);
+  app_.timeline.counters = {RowCounter::loss};
+  app_.timeline.order = RankOrder::own;
   ASSERT_EQ(app_.open({path_, {}}), "");
   EXPECT_NE(app_.run->number(), first);
   expect_nothing_of_before(app_);
   EXPECT_TRUE(app_.timeline.view.hides(ItemClass::waits)) << "an option is the user's, not the run's";
+  EXPECT_EQ(app_.timeline.counters, std::set{RowCounter::loss});
+  EXPECT_EQ(app_.timeline.order, RankOrder::number) << "an own order is that of one run";
 }
 
 TEST_F(Reopened, ARunThatCannotBeOpenedLeavesTheOneThatIsShown) {

@@ -58,10 +58,9 @@ TEST(SpanInside, TheInspectorListsIt) {
   app.run->settle();
   app.select_span({0, ev::StreamId::compute}, span_of(app.store(), 0, 50));
   const Details details = describe_selection(app);
-  EXPECT_EQ(details.history_title, "Inside it");
-  ASSERT_EQ(details.history.size(), 3U);
-  EXPECT_EQ(details.history[0].value, "2 x, 30 ns");
-  EXPECT_EQ(details.history[2].text, "in it");
+  ASSERT_EQ(details.inside.size(), 3U);
+  EXPECT_EQ(details.inside[0].value, "2 x, 30 ns");
+  EXPECT_EQ(details.inside[2].text, "in it");
 }
 
 /// Highlighted are those that Find would find by the name.

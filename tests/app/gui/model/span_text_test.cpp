@@ -92,7 +92,7 @@ TEST_F(OddEnds, AnOpenSpanIsSaidToBeOpenAndWhy) {
 TEST_F(OddEnds, AGatherIsCalledAfterWhatItHoldsAndNotAfterWhereItWasIssued) {
   const Details gather = of(0, StreamId::gather);
   EXPECT_EQ(gather.reason, "Prefetched at net.first, for net.second");
-  EXPECT_EQ(field(gather, "holds"), "net.second");
+  EXPECT_EQ(field(gather, "contents"), "net.second");
   EXPECT_NE(of(1, StreamId::compute, 1).reason.find("until gather 5 of net.second had arrived"),
             std::string::npos);
   const store::LaneId lane{0, StreamId::gather};

@@ -18,7 +18,7 @@ TEST(StartPage, SaysWhatThisIsAndHowToOpenARun) {
   app.start_page = true;
   Written page(app, "workspace", 1000, 640);
   EXPECT_TRUE(page.has("Shows what ZeRO does while it does it")) << page.text();
-  EXPECT_TRUE(page.has("Nothing was opened before")) << page.text();
+  EXPECT_TRUE(page.has("No recent files")) << page.text();
   EXPECT_FALSE(page.has("Partition map")) << "no panels";
   page.click(*page.last_place_of("Open a recording"));
   EXPECT_EQ(page.frame().workspace().ui().dialog, Dialog::open_recording);

@@ -74,7 +74,7 @@ TEST(StepBars, StepsBeyondTheTargetAreCountedAndItsLineIsInTheHeight) {
   bars.of(run, 40, 9 * kMillisecond);
   EXPECT_EQ(bars.beyond(), 10U);
   EXPECT_EQ(text_of(eighth, run, 12 * kMillisecond),
-            "Step 7: 50.0 ms, not analysed yet\n38.0 ms beyond the target of 12.0 ms");
+            "Step 7: 50.0 ms, not analysed yet\n38.0 ms over the target of 12.0 ms");
   EXPECT_EQ(text_of(eighth, run, 50 * kMillisecond), "Step 7: 50.0 ms, not analysed yet");
 }
 

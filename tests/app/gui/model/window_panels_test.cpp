@@ -40,7 +40,7 @@ TEST(TraceInfo, OfAFailedAnalysisSaysWhyAndNotThatItGoesOn) {
   const Analyst analyst("/this/recording/is/gone.zscope");
   ASSERT_TRUE(analyst.wait(std::chrono::minutes(1)));
   EXPECT_TRUE(no_analysis(*analyst.latest()).starts_with("not analysed: ")) << no_analysis(*analyst.latest());
-  EXPECT_EQ(no_analysis({}), "it is being analysed");
+  EXPECT_EQ(no_analysis({}), "analysis is running");
   Analysis whole;
   whole.whole = true;
   EXPECT_EQ(no_analysis(whole), "");
@@ -109,6 +109,24 @@ TEST(Connection, WhatHadArrivedStaysWhenItEnds) {
   EXPECT_EQ(app.open_request->source, app.run->source());
 }
 
+TEST(RowChoices, AreKeptAsLinesAndWrongOnesChangeNothing) {
+  RowChoices choices;
+  choices.order = RankOrder::exposed;
+  choices.rank_height = RankHeight::heat;
+  choices.grouping = "shard group";
+  choices.counters = {RowCounter::memory, RowCounter::step_time};
+  RowChoices read;
+  for (const std::string& line : lines_of(choices)) take_line(read, line);
+  EXPECT_EQ(read, choices);
+  for (const char* wrong :
+       {"RankOrder=3", "RankOrder=-1", "RankHeight=3", "RankHeight=", "Curves=32", "Curves=2x"})
+    take_line(read, wrong);
+  EXPECT_EQ(read, choices);
+  choices.order = RankOrder::own;
+  for (const std::string& line : lines_of(choices)) take_line(read, line);
+  EXPECT_EQ(read.order, RankOrder::number) << "an own order is that of one run";
+}
+
 TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   ViewOptions options;
   EXPECT_EQ(hidden_text(options), "");
@@ -122,7 +140,7 @@ TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   for (const std::string& line : lines_of(options)) take_line(read, line);
   EXPECT_EQ(read, options);
   for (const char* wrong :
-       {"Hidden=-1", "Hidden=128", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
+       {"Hidden=-1", "Hidden=512", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
         "CurveHeight=121", "StepTarget=-5", "StepTarget=9223372036854775807", "StepTarget=6s"})
     take_line(read, wrong);
   EXPECT_EQ(read, options);

@@ -52,7 +52,7 @@ TEST_F(Words, WhatIfBeginsAnewWithAnotherRunOfTheSameSource) {
   app_.swap_runs();
   panel.frames();
   EXPECT_FALSE(panel.has("123457"));
-  EXPECT_TRUE(panel.has("Change a setting and play it"));
+  EXPECT_TRUE(panel.has("Change a setting, then click Simulate"));
 }
 
 /// Where Find's hits are no more than the first of those that there are.
@@ -72,9 +72,9 @@ TEST_F(Words, FiguresOfASearchThatWasCutShortSaySoAndWhyUnderThePointer) {
   Written panel(app_, "statistics", 900, 500);
   const auto line = panel.last_place_of(find.coverage());  // first it stands in what Find says
   ASSERT_TRUE(line) << panel.text();
-  EXPECT_FALSE(panel.has("There are more than are kept"));
+  EXPECT_FALSE(panel.has("More spans match than are kept"));
   panel.point_at(*line);
-  EXPECT_TRUE(panel.has("There are more than are kept: these figures are of what was searched first"))
+  EXPECT_TRUE(panel.has("More spans match than are kept. These figures cover those searched first"))
       << panel.text();
 }
 
@@ -103,7 +103,7 @@ TEST_F(Words, WhatIsMovedInAStepIsExplainedUnderThePointer) {
   panel.point_at(*line);
   EXPECT_TRUE(panel.has("Measured against ZeRO's expression")) << panel.text();
   EXPECT_TRUE(panel.has(app_.run->summary().comm_expression)) << panel.text();
-  EXPECT_TRUE(panel.has("Elements of the whole; an all-reduce counts twice.")) << panel.text();
+  EXPECT_TRUE(panel.has("Elements of full tensors; an all-reduce counts twice.")) << panel.text();
 }
 
 /// Each of the choices has a table of its own.
@@ -215,11 +215,21 @@ TEST_F(WordsOfASpan, AClickOnARelationGoesToTheOtherEnd) {
   EXPECT_TRUE(app_.timeline.expanded.contains(row.lane.rank)) << "its lanes are open";
 }
 
-TEST_F(WordsOfASpan, RelationsTakeNoMoreThanHalfOfALowPanel) {
+TEST_F(WordsOfASpan, ALowPanelIsScrolledToItsLastRow) {
   ASSERT_TRUE(select(4, 4, SIZE_MAX));
-  const Written panel(app_, "inspector", 600, 210);
-  EXPECT_GE(fields(panel), 2U) << panel.text();
-  EXPECT_TRUE(panel.has(details_.related[0].text)) << panel.text();
+  const std::string last =
+      details_.inside.empty() ? details_.history.back().text : details_.inside.back().text;
+  Written panel(app_, "inspector", 600, 210);
+  EXPECT_GE(fields(panel), 4U) << panel.text();
+  EXPECT_FALSE(panel.has(last)) << panel.text();
+  panel.point_at({300, 150});
+  for (int turn = 0; turn < 60; ++turn) {
+    ImGui::GetIO().AddMouseWheelEvent(0, -3);
+    panel.frames(1);
+  }
+  panel.frames();
+  EXPECT_TRUE(panel.has(last)) << panel.text();
+  EXPECT_TRUE(panel.has(details_.title)) << "which stays above";
 }
 
 }  // namespace
