@@ -16,7 +16,7 @@ namespace shardscope::gui {
 /// Per run and depth in a step; above it only the density of spans is drawn.
 inline constexpr std::size_t kMostBoxes = 4000;
 
-/// The piece of a span that lies in one part: a span across several parts has several boxes.
+/// The piece of a span within one part: a span across several parts has several boxes.
 struct AlignedBox {
   store::Span span;
   std::int64_t at_ns = 0, length_ns = 0;  ///< on the common scale

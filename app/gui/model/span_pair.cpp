@@ -49,7 +49,7 @@ std::vector<store::Span> equal_work(const StepSide& side, ev::StreamId stream, c
   analysis::for_each_span(side.store, {side.rank, stream}, side.step.begin_ns, side.step.end_ns,
                           [&](const store::Span& span) {
                             if (span.kind != like.kind || span.begin_ns < side.step.begin_ns) return;
-                            // The code holds the pass of a module, the operation of a collective.
+                            // The code is the pass of a module, the operation of a collective.
                             if (span.code == like.code && work_key(side, span) == key) out.push_back(span);
                           });
   std::ranges::stable_sort(out, {}, &store::Span::begin_ns);
