@@ -262,7 +262,7 @@ std::optional<double> middle(const RowValues& rows, const RowKey& key) {
 }  // namespace
 
 ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t most_steps,
-                        std::size_t most_ranks) {
+                        std::size_t most_ranks, Confidence of) {
   ComparedRows out;
   if (by == CompareBy::memory) {
     out = by_memory(a, b);
@@ -278,8 +278,9 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t mo
     std::set<RowKey> keys;
     for (const auto& [key, values] : of_a) keys.insert(key);
     for (const auto& [key, values] : of_b) keys.insert(key);
-    constexpr double kTogether = 0.95;
-    out.confidence = 1 - (1 - kTogether) / static_cast<double>(std::max<std::size_t>(keys.size(), 1));
+    constexpr double kConfidence = 0.95;
+    const std::size_t shared_by = of == Confidence::all_rows ? std::max<std::size_t>(keys.size(), 1) : 1;
+    out.confidence = 1 - (1 - kConfidence) / static_cast<double>(shared_by);
     for (const RowKey& key : keys) {
       const auto& [name, figure, unit] = key;
       ComparedRow row{name, figure, unit, middle(of_a, key), middle(of_b, key), std::nullopt};

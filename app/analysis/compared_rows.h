@@ -26,13 +26,16 @@ struct ComparedRow {
 /// run's lowest rank, with times averaged over the ranks of the collective.
 struct ComparedRows {
   std::vector<ComparedRow> rows;
-  /// Of each interval: chosen so that all intervals together hold with 95 %. Unused for memory.
+  /// Of each interval: 95 %, or chosen so that all intervals together hold with 95 %. Unused for memory.
   double confidence = 0;
   std::string note;  ///< definition of the figures, and what was not recorded
 };
+/// How often the intervals of a table hold the true difference: each with 95 %, or all together.
+enum class Confidence : std::uint8_t { each_row, all_rows };
 /// Compares the latest `most_steps` measured steps of each run; with digests, the latest steps that both runs
 /// have. Means are over the lowest `most_ranks` ranks.
 [[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by,
-                                      std::size_t most_steps = SIZE_MAX, std::size_t most_ranks = SIZE_MAX);
+                                      std::size_t most_steps = SIZE_MAX, std::size_t most_ranks = SIZE_MAX,
+                                      Confidence of = Confidence::all_rows);
 
 }  // namespace shardscope::analysis

@@ -1,11 +1,9 @@
 #include "app/gui/model/aligned_phases.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
-#include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_spans.h"
 #include "app/store/span_time.h"
@@ -14,31 +12,6 @@
 namespace shardscope::gui {
 namespace {
 
-/// A phase or a module.
-struct Stretch {
-  std::string name;
-  TimeRange range;
-  std::int64_t running_ns = 0;
-};
-
-/// Outermost phases of a step, in order of begin.
-std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& step) {
-  std::vector<Stretch> out;
-  if (store.ranks().empty()) return out;
-  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
-  for_each_span_in_step(store, lane, step, ev::EventKind::phase_begin, [&](const store::Span& span) {
-    const bool inside = std::ranges::any_of(out, [&](const Stretch& one) {
-      return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
-    });
-    if (inside) return;
-    out.push_back({word(ev::as<ev::EventKind::phase_begin>(span).phase),
-                   {span.begin_ns, std::min(span.end_ns, step.end_ns)},
-                   store::time_of(store, lane.rank, span).running_ns});
-  });
-  std::ranges::sort(out, {}, [](const Stretch& one) { return one.range.begin_ns; });
-  return out;
-}
-
 struct ModuleStretch {
   Stretch stretch;
   std::size_t level = 0;  ///< number of enclosing modules
@@ -46,15 +19,18 @@ struct ModuleStretch {
 };
 
 /// Modules of a step in order of begin, outer ones before inner ones.
-std::vector<ModuleStretch> modules_of(const store::Store& store, const store::StepRow& step) {
+std::vector<ModuleStretch> modules_of(const store::Store& store, const store::StepRow& step,
+                                      std::optional<std::uint32_t> rank) {
   std::vector<ModuleStretch> out;
-  if (store.ranks().empty()) return out;
-  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
+  const auto of = rank_or_lowest(store, rank);
+  if (!of) return out;
+  const store::LaneId lane{*of, ev::StreamId::compute};
   for_each_span_in_step(store, lane, step, ev::EventKind::module_begin, [&](const store::Span& span) {
     const auto fields = ev::as<ev::EventKind::module_begin>(span);
     out.push_back({{module_name(store, fields.module) + " " + word(fields.pass),
                     {span.begin_ns, std::min(span.end_ns, step.end_ns)},
-                    0},
+                    0,
+                    span},
                    0,
                    true});
   });
@@ -112,9 +88,9 @@ struct Lists {
 
 /// The modules of the nesting level with the most pairs; of equals the deepest.
 Lists modules_of_both(const store::Store& a, const store::StepRow& step_of_a, const store::Store& b,
-                      const store::StepRow& step_of_b) {
-  const auto of_a = modules_of(a, step_of_a);
-  const auto of_b = modules_of(b, step_of_b);
+                      const store::StepRow& step_of_b, std::optional<std::uint32_t> rank) {
+  const auto of_a = modules_of(a, step_of_a, rank);
+  const auto of_b = modules_of(b, step_of_b, rank);
   std::size_t level = 0;
   for (const auto* const list : {&of_a, &of_b})
     for (const ModuleStretch& one : *list) level = std::max(level, one.level);
@@ -139,43 +115,45 @@ std::string nothing_common(const Lists& lists, const char* what) {
   return "no " + each + " of this step is in both runs";
 }
 
-struct PhaseMean {
-  std::string name;
-  std::optional<double> ms_a, ms_b;
-};
-
-/// Merges a run's means into `means`, keeping the order of execution.
-void add_means(const store::Store& store, std::size_t most_steps, std::optional<double> PhaseMean::*run,
-               std::vector<PhaseMean>& means, double& outside_ms) {
-  std::size_t steps = 0;
-  std::vector<std::pair<std::string, double>> sums;
-  const auto rows = store.steps();
-  for (auto step = rows.rbegin(); step != rows.rend() && steps < most_steps; ++step) {
-    if (step->end_ns == store::kOpen) continue;
-    ++steps;
-    double outside = static_cast<double>(store::time_of(store, *step).running_ns);
-    for (const Stretch& phase : phases_of(store, *step)) {
-      auto found = std::ranges::find(sums, phase.name, &std::pair<std::string, double>::first);
-      if (found == sums.end()) found = sums.insert(sums.end(), {phase.name, 0});
-      found->second += static_cast<double>(phase.running_ns);
-      outside -= static_cast<double>(phase.running_ns);
-    }
-    outside_ms += std::max(0.0, outside) * 1e-6;
-  }
-  const auto each = static_cast<double>(std::max<std::size_t>(1, steps));
-  outside_ms /= each;
-  for (const auto& [name, ns] : sums) {
-    auto found = std::ranges::find(means, name, &PhaseMean::name);
-    if (found == means.end()) found = means.insert(means.end(), {name, {}, {}});
-    (*found).*run = ns * 1e-6 / each;
-  }
+/// Rows are in order of rank.
+bool has_rank(const store::Store& store, std::uint32_t rank) {
+  return std::ranges::binary_search(store.ranks(), rank, {}, &store::RankRow::rank);
 }
 
 }  // namespace
 
+std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& step, std::uint32_t rank) {
+  std::vector<Stretch> out;
+  const store::LaneId lane{rank, ev::StreamId::compute};
+  for_each_span_in_step(store, lane, step, ev::EventKind::phase_begin, [&](const store::Span& span) {
+    const bool inside = std::ranges::any_of(out, [&](const Stretch& one) {
+      return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
+    });
+    if (inside) return;
+    out.push_back({word(ev::as<ev::EventKind::phase_begin>(span).phase),
+                   {span.begin_ns, std::min(span.end_ns, step.end_ns)},
+                   store::time_of(store, lane.rank, span).running_ns,
+                   span});
+  });
+  std::ranges::sort(out, {}, [](const Stretch& one) { return one.range.begin_ns; });
+  return out;
+}
+
+std::vector<std::uint32_t> common_ranks(const store::Store& a, const store::Store& b) {
+  std::vector<std::uint32_t> out;
+  for (const store::RankRow& row : a.ranks())
+    if (has_rank(b, row.rank)) out.push_back(row.rank);
+  return out;
+}
+
+std::optional<std::uint32_t> rank_or_lowest(const store::Store& store, std::optional<std::uint32_t> wanted) {
+  if (store.ranks().empty()) return std::nullopt;
+  return wanted && has_rank(store, *wanted) ? wanted : store.ranks().front().rank;
+}
+
 std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow& step_of_a,
                                      const store::Store& b, const store::StepRow& step_of_b, AlignBy by,
-                                     std::string* why_not) {
+                                     std::string* why_not, std::optional<std::uint32_t> rank) {
   std::vector<AlignedPart> out;
   TimeRange rest_a{step_of_a.begin_ns, step_of_a.end_ns}, rest_b{step_of_b.begin_ns, step_of_b.end_ns};
   std::int64_t at = 0;
@@ -186,8 +164,12 @@ std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow
     at += length;
   };
   if (by != AlignBy::step) {
-    Lists lists = by == AlignBy::phase ? Lists{phases_of(a, step_of_a), phases_of(b, step_of_b), {}}
-                                       : modules_of_both(a, step_of_a, b, step_of_b);
+    const auto phases = [&](const store::Store& store, const store::StepRow& step) {
+      const auto of = rank_or_lowest(store, rank);
+      return of ? phases_of(store, step, *of) : std::vector<Stretch>();
+    };
+    Lists lists = by == AlignBy::phase ? Lists{phases(a, step_of_a), phases(b, step_of_b), {}}
+                                       : modules_of_both(a, step_of_a, b, step_of_b, rank);
     if (by == AlignBy::phase) lists.pairs = common(lists.a, lists.b);
     if (lists.pairs.empty() && why_not != nullptr)
       *why_not = nothing_common(lists, by == AlignBy::phase ? "phase" : "module");
@@ -205,32 +187,19 @@ std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow
   return out;
 }
 
-Table phase_table(const store::Store& a, const store::Store& b, std::size_t most_steps) {
-  Table table;
-  table.columns = {{"phase", 1.4F, false, "Of the compute stream; in the order in which they come"},
-                   {"A", 0.8F, true, "Per step, mean over the latest steps of the lowest rank"},
-                   {"B", 0.8F, true, "Per step, mean over the latest steps of the lowest rank"},
-                   {"B - A", 0.8F, true},
-                   {"change", 0.7F, true}};
-  std::vector<PhaseMean> means;
-  double outside_a = 0, outside_b = 0;
-  add_means(a, most_steps, &PhaseMean::ms_a, means, outside_a);
-  add_means(b, most_steps, &PhaseMean::ms_b, means, outside_b);
-  if (means.empty()) return table;
-  means.push_back({"outside of phases", outside_a, outside_b});
-  for (const PhaseMean& one : means) {
-    const double difference = one.ms_b.value_or(0) - one.ms_a.value_or(0);
-    const char* const sign = difference > 0 ? "+" : difference < 0 ? "\u2212" : "";
-    const bool has_change = one.ms_a && one.ms_b && *one.ms_a > 0;
-    const double change = has_change ? 100 * difference / *one.ms_a : 0;
-    table.add({{one.name, {}, Tone::normal, {}, ""},
-               number_cell(one.ms_a, milliseconds(one.ms_a).text()),
-               number_cell(one.ms_b, milliseconds(one.ms_b).text()),
-               number_cell(difference, sign + milliseconds(std::fabs(difference)).text()),
-               number_cell(has_change ? std::optional(change) : std::nullopt,
-                           sign + decimal(std::fabs(change), std::fabs(change) < 10 ? 1 : 0) + " %")});
+std::vector<AlignedPart> visible_parts(std::span<const AlignedPart> parts, TimeRange seen) {
+  std::vector<AlignedPart> out;
+  for (const AlignedPart& part : parts) {
+    const std::int64_t from = std::max(seen.begin_ns, part.at_ns);
+    const std::int64_t to = std::min(seen.end_ns, part.at_ns + part.length_ns);
+    if (to <= from) continue;
+    const auto cut = [&](const TimeRange& range) {
+      return TimeRange{std::min(range.end_ns, range.begin_ns + from - part.at_ns),
+                       std::min(range.end_ns, range.begin_ns + to - part.at_ns)};
+    };
+    out.push_back({part.name, cut(part.a), cut(part.b), from, to - from});
   }
-  return table;
+  return out;
 }
 
 }  // namespace shardscope::gui

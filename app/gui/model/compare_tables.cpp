@@ -1,18 +1,10 @@
 #include "app/gui/model/compare_tables.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <map>
-#include <random>
 #include <utility>
 
-#include "app/analysis/statistics.h"
 #include "app/gui/model/format.h"
-#include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
-#include "app/gui/model/step_spans.h"
-#include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
@@ -31,27 +23,12 @@ Cell change_cell(double a, double b) {
   return number_cell(change, signed_text(change, digits_of(change)) + " %");
 }
 
-/// Milliseconds of modules per step, by path and pass.
-using ModuleTimes = std::map<std::pair<std::string, ev::Pass>, double>;
-
-ModuleTimes module_times(const Session& run, std::size_t most_steps) {
-  ModuleTimes out;
-  const store::Store& store = run.store();
-  if (store.ranks().empty() || !store.has_tables()) return out;
-  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
-  std::size_t steps = 0;
-  const auto rows = store.steps();
-  for (auto step = rows.rbegin(); step != rows.rend() && steps < most_steps; ++step) {
-    if (step->end_ns == store::kOpen) continue;
-    ++steps;
-    for_each_span_in_step(store, lane, *step, ev::EventKind::module_begin, [&](const store::Span& span) {
-      const auto fields = ev::as<ev::EventKind::module_begin>(span);
-      out[{module_name(store, fields.module), fields.pass}] +=
-          static_cast<double>(store::time_of(store, lane.rank, span).running_ns) * 1e-6;
-    });
-  }
-  for (auto& [key, ms] : out) ms /= static_cast<double>(std::max<std::size_t>(1, steps));
-  return out;
+/// Colour of a collective operation by its name.
+std::optional<Meaning> meaning_of_operation(const std::string& name) {
+  for (std::uint8_t op = 0; op < ev::kValueCount<ev::CollectiveOp>; ++op)
+    if (word(static_cast<ev::CollectiveOp>(op)) == name)
+      return meaning_of(ev::EventKind::collective_begin, op);
+  return std::nullopt;
 }
 
 /// "+1.2 ms": B minus A.
@@ -59,7 +36,50 @@ std::string signed_value(double value, const std::string& unit) {
   return (value > 0 ? "+" : value < 0 ? "\u2212" : "") + value_text(std::fabs(value), unit);
 }
 
+/// The medians behind an interval: of blocks of neighbouring steps.
+std::string blocks_text(std::size_t blocks) {
+  return "by the medians of " + std::to_string(blocks) + " blocks of neighbouring steps";
+}
+
+constexpr const char* kIntervalHead = "95 % interval";
+constexpr const char* kIntervalTip =
+    "95 % confidence interval of B \u2212 A, of pairs of steps with the same number: Student's t over the "
+    "medians of blocks of neighbouring steps. Each row on its own: of 20 rows without a difference about one "
+    "excludes zero. Muted: contains zero, no significant difference";
+
 }  // namespace
+
+std::string interval_text(const analysis::ConfidenceInterval& interval, const std::string& unit) {
+  std::string low = signed_value(interval.low, unit);
+  const std::string high = signed_value(interval.high, unit);
+  const std::size_t space = low.find(' '), space_of_high = high.find(' ');
+  // One unit for both, where it is the same.
+  if (space != std::string::npos && space_of_high != std::string::npos &&
+      low.substr(space) == high.substr(space_of_high))
+    low.resize(space);
+  return low + " to " + high;
+}
+
+Cell interval_cell(const std::optional<analysis::ConfidenceInterval>& interval, const std::string& unit,
+                   const std::string& from, const std::string& why_none) {
+  if (!interval) {
+    Cell none = number_cell(std::nullopt, "");
+    none.tip = why_none;
+    return none;
+  }
+  const std::string text = interval_text(*interval, unit);
+  Cell out = number_cell(interval->low, text);
+  // The difference of two medians is not quite the middle of the interval.
+  out.tip = "95 % confidence interval: " + text + " around " + signed_value(interval->middle, unit) +
+            (from.empty() ? "" : ", " + from) + ". ";
+  if (interval->excludes_zero()) {
+    out.tip += interval->low > 0 ? "All of it is above zero." : "All of it is below zero.";
+  } else {
+    out.tip += "Contains zero: no significant difference.";
+    out.tone = Tone::muted;
+  }
+  return out;
+}
 
 std::optional<Change> change_of(const analysis::Difference& row) {
   if (!row.a || !row.b || !std::isfinite(*row.a) || !std::isfinite(*row.b)) return std::nullopt;
@@ -84,6 +104,7 @@ std::string value_text(const std::optional<double>& value, const std::string& un
   if (unit == "MiB") return bytes(static_cast<std::int64_t>(*value * 1024 * 1024)).text();
   if (unit == "bytes" || unit == "B") return bytes(static_cast<std::int64_t>(*value)).text();
   if (unit == "%") return percent(value).text();
+  if (unit == "GB/s") return bandwidth(value).text();
   return count(*value, unit.c_str()).text();
 }
 
@@ -94,7 +115,10 @@ Table metric_table(const analysis::Comparison& comparison) {
       {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
       {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
       {"B against A", 1.3F, true,
-       "Of shares in points, of all else in percent of A. Muted: no significant difference", false, 170}};
+       "Of shares in points, of all else in percent of A. Muted: no significant difference", false, 170},
+      {kIntervalHead, 1.2F, true,
+       "95 % confidence interval of B \u2212 A, of pairs of steps with the same number. Muted: contains "
+       "zero"}};
   for (const analysis::Difference& row : comparison.metrics) {
     const auto cell = [&](const std::optional<double>& value, double spread) {
       std::string text = value_text(value, row.unit);
@@ -106,75 +130,90 @@ Table metric_table(const analysis::Comparison& comparison) {
     if (change) {
       last.tone = change->in_spread ? Tone::muted : change->better ? Tone::good : Tone::bad;
       last.tip = change->in_spread
-                     ? "No significant difference: its interval of 95 % holds zero, or they are too few"
+                     ? "No significant difference: the 95 % interval contains zero, or there is none"
                  : change->better ? "Better than A"
                                   : "Worse than A";
     }
-    table.add(
-        {{row.metric, {}, Tone::normal, {}, ""}, cell(row.a, row.spread_a), cell(row.b, row.spread_b), last});
+    const std::string why_none = !row.a || !row.b ? std::string(row.a   ? "B"
+                                                                : row.b ? "A"
+                                                                        : "Neither run") +
+                                                        " has no value"
+                                 : row.of_run ? "One value per run, which does not vary between steps"
+                                              : "One value per run, or fewer than " +
+                                                    std::to_string(analysis::kFewestForInterval) +
+                                                    " measured steps with the same number in both";
+    table.add({{row.metric, {}, Tone::normal, {}, ""},
+               cell(row.a, row.spread_a),
+               cell(row.b, row.spread_b),
+               last,
+               interval_cell(row.interval, row.unit, row.interval ? blocks_text(row.interval->blocks) : "",
+                             why_none)});
   }
   return table;
 }
 
-std::optional<Interval> median_difference(std::span<const double> a, std::span<const double> b) {
-  constexpr std::size_t kFewest = 3;
-  constexpr int kResamples = 1000;
-  if (a.size() < kFewest || b.size() < kFewest) return std::nullopt;
-  // The standard specifies this generator, and its raw output is used: the same interval on every platform.
-  std::mt19937 random(1);
-  const auto resampled_median = [&](std::span<const double> values) {
-    std::vector<double> drawn(values.size());
-    for (double& value : drawn) value = values[random() % values.size()];
-    return analysis::quantile(std::move(drawn), 0.5);
-  };
-  std::vector<double> differences;
-  differences.reserve(kResamples);
-  for (int i = 0; i < kResamples; ++i) {
-    const double of_a = resampled_median(a);
-    differences.push_back(resampled_median(b) - of_a);
-  }
-  return Interval{analysis::quantile(differences, 0.025), analysis::quantile(differences, 0.975)};
+std::string why_no_interval(const ComparedSeries& row) {
+  if (row.pairs.interval) return {};
+  if (row.a.empty() || row.b.empty())
+    return std::string("Only in ") + (row.a.empty() ? "B" : "A") + ": no pairs of steps";
+  return std::to_string(row.pairs.pairs) +
+         " measured steps with the same number in both runs; an interval takes " +
+         std::to_string(analysis::kFewestForInterval);
 }
 
-Table module_table(const Session& a, const Session& b, std::size_t most_steps) {
+std::string title_of(const ComparedSeries& row, const NameCells& names) {
+  const std::string name(names.without_model(row.name));
+  if (row.figure.empty()) return name;
+  // A pass continues the name of its module.
+  return name + (row.unit == "ms" && row.figure != kCollectiveTime ? " " : ", ") + row.figure;
+}
+
+Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& names) {
   Table table;
-  table.columns = {{"module", 2.0F, false, "By path; its time holds what is inside it"},
-                   {"pass", 0.7F},
-                   {"A", 0.8F, true, "Per step, mean over the latest steps of the lowest rank"},
-                   {"B", 0.8F, true, "Per step, mean over the latest steps of the lowest rank"},
-                   {"B - A", 0.8F, true},
-                   {"change", 0.7F, true}};
-  const ModuleTimes of_a = module_times(a, most_steps);
-  const ModuleTimes of_b = module_times(b, most_steps);
-  ModuleTimes all = of_a;
-  all.insert(of_b.begin(), of_b.end());
-  for (const auto& [key, unused] : all) {
-    const auto time = [&](const ModuleTimes& times) {
-      const auto found = times.find(key);
-      return found != times.end() ? std::optional(found->second) : std::nullopt;
-    };
-    const auto x = time(of_a);
-    const auto y = time(of_b);
-    const double difference = y.value_or(0) - x.value_or(0);
-    table.add({{key.first, {}, Tone::normal, {}, ""},
-               {word(key.second), {}, Tone::muted, {}, ""},
-               number_cell(x, milliseconds(x).text()),
-               number_cell(y, milliseconds(y).text()),
-               number_cell(difference, signed_value(difference, "ms")),
-               change_cell(x.value_or(0), y.value_or(0))});
+  if (steps.rows.empty()) return table;
+  const std::string each = "Median over " + steps_text(steps) +
+                           (of == SeriesOf::collective ? "; times are means over the ranks"
+                                                       : "; of the lowest rank, without pauses");
+  if (of == SeriesOf::phase)
+    table.columns = {{"phase", 1.4F, false, "Of the compute stream, in order of execution"}};
+  else if (of == SeriesOf::module)
+    table.columns = {{"module", 2.0F, false, "By path; inclusive of child modules", false, 120},
+                     {"pass", 0.7F}};
+  else
+    table.columns = {{"operation", 1.2F, false, "Collectives of each run's lowest rank"}, {"figure", 1.3F}};
+  table.columns.insert(table.columns.end(), {{"A", 0.8F, true, each},
+                                             {"B", 0.8F, true, each},
+                                             {"B \u2212 A", 0.8F, true, "Difference of the medians"},
+                                             {kIntervalHead, 1.3F, true, kIntervalTip},
+                                             {"change", 0.7F, true, "(B \u2212 A) / A"}});
+  for (const ComparedSeries& row : steps.rows) {
+    const auto a = row.median_a(), b = row.median_b();
+    Cell name = of == SeriesOf::module ? names.cell(row.name) : Cell{row.name, {}, Tone::normal, {}, ""};
+    if (of == SeriesOf::collective) name.swatch = meaning_of_operation(row.name);
+    std::vector<Cell> cells{std::move(name)};
+    if (of != SeriesOf::phase) cells.push_back({row.figure, {}, Tone::muted, {}, ""});
+    cells.push_back(number_cell(a, value_text(a, row.unit)));
+    cells.push_back(number_cell(b, value_text(b, row.unit)));
+    cells.push_back(number_cell(row.change(), signed_value(row.change(), row.unit)));
+    std::string from;
+    if (row.pairs.interval)
+      from = "of " + std::to_string(row.pairs.pairs) + " pairs of steps, " +
+             blocks_text(row.pairs.interval->blocks);
+    cells.push_back(interval_cell(row.pairs.interval, row.unit, from, why_no_interval(row)));
+    cells.push_back(a && b ? change_cell(*a, *b) : number_cell(std::nullopt, ""));
+    table.add(std::move(cells));
   }
-  std::ranges::stable_sort(table.rows, [](const std::vector<Cell>& left, const std::vector<Cell>& right) {
-    return std::fabs(*left[4].value) > std::fabs(*right[4].value);
-  });
   return table;
 }
 
-Table compared_table(const Session& a, const Session& b, analysis::CompareBy by, std::size_t most_steps) {
-  const auto of = [](const Session& run) {
-    return analysis::Run{&run.store(), &run.summary(), run.analysis()->digest.get()};
+Table compared_table(const Session& a, const Session& b, analysis::CompareBy by, std::size_t most_steps,
+                     const ComparedDigests& digests) {
+  const auto of = [](const Session& run, const analysis::Digest* digest) {
+    return analysis::Run{&run.store(), &run.summary(), digest_for(run, digest)};
   };
-  const analysis::ComparedRows compared =
-      analysis::compare_by(of(a), of(b), by, most_steps, 1);  // one rank only: a frame has no time for all
+  // One rank only: a frame has no time for all.
+  const analysis::ComparedRows compared = analysis::compare_by(of(a, digests.a), of(b, digests.b), by,
+                                                               most_steps, 1, analysis::Confidence::each_row);
   Table table;
   if (compared.rows.empty()) return table;
   const char* const each = by == analysis::CompareBy::memory
@@ -185,13 +224,9 @@ Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
       {"figure", 1.0F},
       {"A", 0.8F, true, each},
       {"B", 0.8F, true, each},
-      {"B - A", 0.8F, true}};
+      {"B \u2212 A", 0.8F, true}};
   const bool intervals = by != analysis::CompareBy::memory;
-  if (intervals)
-    table.columns.push_back(
-        {"interval", 1.0F, true,
-         "Of the difference, by steps with the same number; all of the table hold together with "
-         "95 %. Muted: it holds zero, no significant difference. None: too few steps"});
+  if (intervals) table.columns.push_back({kIntervalHead, 1.0F, true, kIntervalTip});
   const NameCells names(a.store());
   for (const analysis::ComparedRow& row : compared.rows) {
     const bool both = row.a && row.b;
@@ -202,58 +237,13 @@ Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
         number_cell(row.a, value_text(row.a, row.unit)),
         number_cell(row.b, value_text(row.b, row.unit)),
         both ? number_cell(change, signed_value(change, row.unit)) : number_cell(std::nullopt, "")};
-    if (intervals) {
-      Cell interval = number_cell(std::nullopt, "");
-      if (row.interval)
-        interval = number_cell(row.interval->low, signed_value(row.interval->low, row.unit) + " to " +
-                                                      signed_value(row.interval->high, row.unit));
-      if (!row.differs()) interval.tone = Tone::muted;
-      cells.push_back(std::move(interval));
-    }
+    if (intervals)
+      cells.push_back(
+          interval_cell(row.interval, row.unit, row.interval ? blocks_text(row.interval->blocks) : "",
+                        !both ? std::string("Only in ") + (row.a ? "A" : "B") + ": no pairs of steps"
+                              : "Fewer than " + std::to_string(analysis::kFewestForInterval) +
+                                    " measured steps with the same number in both runs"));
     table.add(std::move(cells));
-  }
-  return table;
-}
-
-Table collective_differences(const Session& a, const Session& b) {
-  Table table;
-  table.columns = {
-      {"operation", 1.2F}, {"figure", 1.1F}, {"A", 0.9F, true}, {"B", 0.9F, true}, {"change", 0.8F, true}};
-  std::map<ev::CollectiveOp, std::pair<const analysis::OpRow*, const analysis::OpRow*>> ops;
-  for (const analysis::OpRow& op : a.summary().ops) ops[op.op].first = &op;
-  for (const analysis::OpRow& op : b.summary().ops) ops[op.op].second = &op;
-  const auto steps = [](const Session& run) {
-    return static_cast<double>(std::max<std::uint32_t>(1, run.summary().ops_steps));
-  };
-  for (const auto& [op, rows] : ops) {
-    const auto& [x, y] = rows;
-    const auto add = [&](const char* figure, std::optional<double> of_a, std::optional<double> of_b,
-                         auto&& text) {
-      if (!of_a && !of_b) return;
-      table.add({{word(op),
-                  {},
-                  Tone::normal,
-                  meaning_of(ev::EventKind::collective_begin, static_cast<std::uint8_t>(op)),
-                  ""},
-                 {figure, {}, Tone::muted, {}, ""},
-                 number_cell(of_a, of_a ? text(*of_a) : ""),
-                 number_cell(of_b, of_b ? text(*of_b) : ""),
-                 of_a && of_b ? change_cell(*of_a, *of_b) : number_cell(std::nullopt, "")});
-    };
-    const auto value = [](const analysis::OpRow* row, auto&& get) {
-      return row != nullptr ? std::optional<double>(get(*row)) : std::nullopt;
-    };
-    add("count per step", value(x, [&](const auto& r) { return static_cast<double>(r.count) / steps(a); }),
-        value(y, [&](const auto& r) { return static_cast<double>(r.count) / steps(b); }),
-        [](double v) { return count(v).text(); });
-    add("bytes per step", value(x, [&](const auto& r) { return static_cast<double>(r.bytes) / steps(a); }),
-        value(y, [&](const auto& r) { return static_cast<double>(r.bytes) / steps(b); }),
-        [](double v) { return bytes(static_cast<std::int64_t>(v)).text(); });
-    const auto gbs = [](double v) { return bandwidth(v).text(); };
-    add("busbw, transfer alone", x != nullptr ? x->busbw_gbs : std::nullopt,
-        y != nullptr ? y->busbw_gbs : std::nullopt, gbs);
-    add("busbw, with waiting", x != nullptr ? x->busbw_waiting_gbs : std::nullopt,
-        y != nullptr ? y->busbw_waiting_gbs : std::nullopt, gbs);
   }
   return table;
 }

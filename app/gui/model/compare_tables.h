@@ -1,14 +1,16 @@
-// Tables of a comparison: figures with their change in a suitable unit, modules and settings of A and
-// B.
+// Tables of a comparison: figures with their change in a suitable unit, times per step with the interval of
+// their difference, and settings of A and B.
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "app/analysis/compared_rows.h"
 #include "app/analysis/summary.h"
+#include "app/gui/model/compared_digest.h"
+#include "app/gui/model/compared_series.h"
+#include "app/gui/model/name_cell.h"
 #include "app/gui/model/session.h"
 #include "app/gui/model/table.h"
 
@@ -27,26 +29,30 @@ struct Change {
 /// A figure with its unit, scaled for reading.
 [[nodiscard]] std::string value_text(const std::optional<double>& value, const std::string& unit);
 
-/// Columns: metric, A, B, change. Row i describes `metrics[i]`.
+/// "-0.30 to +0.12 ms".
+[[nodiscard]] std::string interval_text(const analysis::ConfidenceInterval& interval,
+                                        const std::string& unit);
+/// The 95 % confidence interval of B - A as a cell: interval_text(), muted where it contains zero; a
+/// dash whose tooltip says `why_none`. `from`: "of 39 pairs of steps", for the tooltip.
+[[nodiscard]] Cell interval_cell(const std::optional<analysis::ConfidenceInterval>& interval,
+                                 const std::string& unit, const std::string& from,
+                                 const std::string& why_none);
+
+/// Columns: metric, A, B, change, interval of the change. Row i describes `metrics[i]`.
 [[nodiscard]] Table metric_table(const analysis::Comparison& comparison);
 
-/// 95 % interval of the difference of medians, B - A, by a percentile bootstrap with a fixed seed. nullopt
-/// with fewer than three values on a side.
-struct Interval {
-  double low = 0, high = 0;
-};
-[[nodiscard]] std::optional<Interval> median_difference(std::span<const double> a, std::span<const double> b);
-
-/// Mean time per step of each module (path and pass) over the latest `most_steps` completed steps of each
-/// run's lowest rank, largest difference first. Includes the time of nested modules.
-[[nodiscard]] Table module_table(const Session& a, const Session& b, std::size_t most_steps);
+/// Row i describes `steps.rows[i]`: name, figure (not of phases), medians of A and B, difference with its
+/// interval, change. Times of modules include those of child modules.
+[[nodiscard]] Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& names);
+/// Why a row has no interval; empty: it has one.
+[[nodiscard]] std::string why_no_interval(const ComparedSeries& row);
+/// "h.3.attn forward", "all-gather, time, with waiting".
+[[nodiscard]] std::string title_of(const ComparedSeries& row, const NameCells& names);
 /// Rows of compare_by() (compared_rows.h) for parameters, or for memory by category: name, figure, A, B and
 /// change. Parameters: over the latest `most_steps` steps of each run, with the interval of the change.
 /// Largest change first; empty where neither run recorded any.
 [[nodiscard]] Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
-                                   std::size_t most_steps);
-/// Collective operations: count, bytes and bandwidth of A and B, and the change.
-[[nodiscard]] Table collective_differences(const Session& a, const Session& b);
+                                   std::size_t most_steps, const ComparedDigests& digests = {});
 /// Splits each "key: before -> after" into three columns.
 [[nodiscard]] Table setting_table(const std::vector<std::string>& changes);
 

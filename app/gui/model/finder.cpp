@@ -120,25 +120,29 @@ std::vector<FilterPart> filter_parts(const AppState& app) {
   return out;
 }
 
+void go_to_span(AppState& app, store::LaneId lane, const store::Span& span) {
+  app.select_span(lane, span);
+  app.show_rank(lane.rank);
+  app.cursor_ns = span.begin_ns;
+  app.follow = false;
+  const std::int64_t end = store::time_of(app.store(), lane.rank, span).until_ns;
+  const std::int64_t length = std::max<std::int64_t>(end - span.begin_ns, 1);
+  constexpr std::int64_t kSeen = 400, kZoomed = 20;  // fractions of the visible range
+  if (app.time.goal().length() / kSeen > length) {
+    const std::int64_t margin = std::max(length * kZoomed / 2, TimeAxis::kShortest);
+    app.time.go({span.begin_ns - margin, end + margin}, app.store().end_ns());
+  } else {
+    app.time.reveal({span.begin_ns, end}, app.store().end_ns());
+  }
+}
+
 void go_to_hit(AppState& app, const HitPlace& place) {
   if (!place_of(app.find.search, place.ref)) return;
   const SpanSearch::Lane& lane = app.find.search.lanes()[place.ref.lane];
   const auto span = span_of(app.store(), lane.id, lane.hits[place.ref.hit]);
   if (!span) return;  // evicted from a live run
   app.find.at = place;
-  app.select_span(lane.id, *span);
-  app.show_rank(lane.id.rank);
-  app.cursor_ns = span->begin_ns;
-  app.follow = false;
-  const std::int64_t end = store::time_of(app.store(), lane.id.rank, *span).until_ns;
-  const std::int64_t length = std::max<std::int64_t>(end - span->begin_ns, 1);
-  constexpr std::int64_t kSeen = 400, kZoomed = 20;  // fractions of the visible range
-  if (app.time.goal().length() / kSeen > length) {
-    const std::int64_t margin = std::max(length * kZoomed / 2, TimeAxis::kShortest);
-    app.time.go({span->begin_ns - margin, end + margin}, app.store().end_ns());
-  } else {
-    app.time.reveal({span->begin_ns, end}, app.store().end_ns());
-  }
+  go_to_span(app, lane.id, *span);
 }
 
 bool go_to_next_hit(AppState& app, Toward toward) {

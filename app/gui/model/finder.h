@@ -67,8 +67,10 @@ struct FilterPart {
 };
 [[nodiscard]] std::vector<FilterPart> filter_parts(const AppState& app);
 
-/// Selects a hit and makes it visible: expands its rank's lanes, moves the range and zooms in where the hit
-/// would be too narrow.
+/// Selects a span and makes it visible in the Timeline: expands its rank's lanes, moves the range and zooms
+/// in where the span would be too narrow.
+void go_to_span(AppState& app, store::LaneId lane, const store::Span& span);
+/// The same for a hit.
 void go_to_hit(AppState& app, const HitPlace& hit);
 /// Moves to the hit after or before the last visited one (initially: the current time). False without one.
 bool go_to_next_hit(AppState& app, Toward toward);

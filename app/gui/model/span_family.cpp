@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "app/store/span_time.h"
+#include "instrumentation/event.h"
 
 namespace shardscope::gui {
+
+namespace ev = shardscope::instrumentation;
 
 SpanFamily family_of(const store::Store& store, store::LaneId lane, const store::Span& span) {
   constexpr std::uint64_t kMostChildren = 20'000;

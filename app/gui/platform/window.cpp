@@ -374,7 +374,10 @@ int run_window(AppState& app, const WindowOptions& options) {
       dumper.update(app, frame, Clock::now());
       settings.save_if_changed();
       double wait = kIdleWait;
-      if (app.run->live() && app.run->link() != collector::Viewer::Link::ended) wait = kLiveFrame;
+      const auto receives = [](const Session& run) {
+        return run.live() && run.link() != collector::Viewer::Link::ended;
+      };
+      if (receives(*app.run) || (app.other && receives(*app.other))) wait = kLiveFrame;
       // The analysis thread does not wake this one.
       if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
         wait = std::min(wait, kLiveFrame);

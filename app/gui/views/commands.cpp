@@ -208,6 +208,8 @@ constexpr int kNone = 0, kShift = key::kShift, kCtrl = key::kCtrl, kAlt = key::k
 const Command kCommands[] = {
     {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
     {Menu::file, "Compare with recording...", "Ctrl+Shift+O", 'O', kCtrlShift, ask<Dialog::open_second>},
+    {Menu::file, "Compare with live run...", "", 0, kNone, ask<Dialog::connect_second>,
+     [](const C& ctx) { return !ctx.app.start_page; }},
     {Menu::file, "Connect to a run...", "Ctrl+Shift+C", 'C', kCtrlShift, ask<Dialog::connect>},
     {Menu::file, "Record a copy...", "", 0, kNone, ask<Dialog::record_copy>,
      [](const C& ctx) { return live(ctx) && !copying(ctx); }},

@@ -2,29 +2,28 @@
 // scale, step times, and a verdict with its statistical support.
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <chrono>
+#include <string>
 #include <utility>
 
-#include "app/gui/model/aligned_phases.h"
 #include "app/gui/model/compare_tables.h"
-#include "app/gui/model/curve.h"
-#include "app/gui/model/format.h"
+#include "app/gui/model/compared_digest.h"
+#include "app/gui/model/compared_series.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/recent.h"
 #include "app/gui/views/aligned_steps.h"
+#include "app/gui/views/compared_row.h"
+#include "app/gui/views/compared_tables.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
-#include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {
 namespace {
 
-constexpr std::size_t kModuleSteps = 5;
-/// For parameters: enough steps for intervals, few enough to read in a frame.
-constexpr std::size_t kParamSteps = 32;
-
-enum class Shown : std::uint8_t { figures, phases, modules, parameters, collectives, memory, settings };
-constexpr std::size_t kTables = 7;
+/// Of a live run the comparison is made again after so many seconds.
+constexpr double kLiveComparison = 2;
+/// In a frame, for new steps of a live run.
+constexpr auto kDigestTime = std::chrono::milliseconds(2);
 
 class CompareView final : public View {
  public:
@@ -38,19 +37,16 @@ class CompareView final : public View {
  private:
   void names(Context& ctx, Rect& room) const;
   void verdict(Context& ctx, Rect& room) const;
-  void tables(Context& ctx, Rect room);
-  void figures(Context& ctx, const Rect& room);
   void steps(Context& ctx, Rect room);
   static void nothing_to_compare(Context& ctx, Rect room);
 
   analysis::Comparison comparison_;
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which it is made
-  Shown shown_ = Shown::figures;
-  std::array<Table, kTables> tables_;
-  std::array<bool, kTables> made_{};
-  std::array<TableState, kTables> states_;
+  ComparedTables tables_;
   AlignedSteps aligned_;
-  std::optional<Interval> interval_;  ///< difference of step times, ms
+  std::string plotted_;       ///< title of the row whose plots were drawn last
+  double compared_at_s_ = 0;  ///< when comparison_ was made
+  std::array<ComparedDigest, 2> digests_;
 };
 
 std::string run_name(const Session& run) {
@@ -69,10 +65,7 @@ void CompareView::header(Context& ctx, Rect& room) {
 
 std::vector<Choice> CompareView::choices(const AppState& app) {
   if (!app.other) return {};
-  return {{"table",
-           {"figures", "phases", "modules", "parameters", "collectives", "memory", "settings"},
-           static_cast<int>(shown_),
-           [this](AppState&, int to) { shown_ = static_cast<Shown>(to); }}};
+  return {tables_.choice()};
 }
 
 void CompareView::names(Context& ctx, Rect& room) const {
@@ -98,10 +91,9 @@ void CompareView::names(Context& ctx, Rect& room) const {
 void CompareView::verdict(Context& ctx, Rect& room) const {
   const Palette& c = ctx.colors();
   std::string text = comparison_.verdict;
-  if (interval_) {
-    text += " The difference of the median step times lies between " + decimal(interval_->low, 2) + " and " +
-            decimal(interval_->high, 2) + " ms (95 %).";
-  }
+  if (!comparison_.metrics.empty() && comparison_.metrics.front().interval)
+    text += " Step time, B \u2212 A, 95 % confidence interval: " +
+            interval_text(*comparison_.metrics.front().interval, "ms") + ".";
   const float h = ctx.canvas.paragraph_height(room.w - 28, text, Font::body) + 16;
   const Rect box = room.take_top(std::min(h, room.h));
   ctx.canvas.fill(box, c.accent, 0.12F, 3);
@@ -110,76 +102,15 @@ void CompareView::verdict(Context& ctx, Rect& room) const {
   room.take_top(8);
 }
 
-/// The change is a bar from the middle: left for less, right for more.
-void CompareView::figures(Context& ctx, const Rect& room) {
-  const Palette& c = ctx.colors();
-  TableOptions options;
-  options.row_height = 26;
-  options.draw = [&](std::size_t row, std::size_t column, const Rect& cell) {
-    const auto change = change_of(comparison_.metrics[row]);
-    if (column != 3 || !change) return false;
-    const Rgb color = change->in_spread || change->value == 0 ? c.muted
-                      : change->better                        ? c.of(Meaning::gather)
-                                                              : c.of(Meaning::trouble);
-    const float half = std::max(0.0F, (cell.w - 92) / 2);
-    const float middle = cell.x + half;
-    const auto length = static_cast<float>(std::clamp(change->value / 100, -1.0, 1.0)) * half;
-    ctx.canvas.vertical(middle, cell.y + 5, cell.h - 10, c.line);
-    const Rect fill{std::min(middle, middle + length), cell.y + 8, std::fabs(length), cell.h - 16};
-    ctx.canvas.fill(fill, color, 0.9F);
-    if (!change->better && !change->in_spread) ctx.canvas.hatch(fill, c.panel, 0.4F, 5);
-    ctx.canvas.text_in({cell.right() - 92, cell.y, 92, cell.h}, change->text,
-                       change->in_spread ? c.muted : c.text, Font::mono_small, Align::right);
-    if (ctx.hovered(cell)) ctx.tip(tables_[0].rows[row][3].tip);
-    return true;
-  };
-  draw_table(ctx, "##compared figures", room, tables_[0], states_[0], options);
-}
-
-void CompareView::tables(Context& ctx, Rect room) {
-  const auto which = static_cast<std::size_t>(shown_);
-  AppState& app = ctx.app;
-  if (!made_[which]) {
-    made_[which] = true;
-    tables_[which] = shown_ == Shown::figures   ? metric_table(comparison_)
-                     : shown_ == Shown::phases  ? phase_table(app.store(), app.other->store(), kModuleSteps)
-                     : shown_ == Shown::modules ? module_table(*app.run, *app.other, kModuleSteps)
-                     : shown_ == Shown::parameters
-                         ? compared_table(*app.run, *app.other, analysis::CompareBy::parameter, kParamSteps)
-                     : shown_ == Shown::memory
-                         ? compared_table(*app.run, *app.other, analysis::CompareBy::memory, kParamSteps)
-                     : shown_ == Shown::collectives ? collective_differences(*app.run, *app.other)
-                                                    : setting_table(comparison_.config_changes);
-  }
-  if (shown_ == Shown::figures) {
-    figures(ctx, room);
-    return;
-  }
-  if (tables_[which].rows.empty()) {
-    ctx.canvas.text_in(
-        room.take_top(22),
-        shown_ == Shown::settings  ? "The configurations are the same."
-        : shown_ == Shown::phases  ? "Phases were not recorded in either run."
-        : shown_ == Shown::modules ? "Modules were not recorded in either run."
-        : shown_ == Shown::parameters
-            ? "No status of a parameter was recorded in either run: it takes stage 3 and detail params."
-        : shown_ == Shown::memory ? "Memory was not recorded in both runs."
-                                  : "Neither run communicated.",
-        ctx.colors().muted, Font::small);
-    return;
-  }
-  constexpr std::array kIds{"##figures",
-                            "##compared phases",
-                            "##compared modules",
-                            "##compared parameters",
-                            "##compared collectives",
-                            "##compared memory",
-                            "##compared settings"};
-  draw_table(ctx, kIds[which], room, tables_[which], states_[which]);
-}
-
 void CompareView::steps(Context& ctx, Rect room) {
   if (room.h < 90) return;
+  if (const ComparedSeries* const row = tables_.chosen_row()) {
+    const std::string title = title_of(*row, NameCells(ctx.app.store()));
+    if (std::exchange(plotted_, title) != title) ctx.moving = true;  // plots fit their axes in the next frame
+    if (draw_compared_row(ctx, room, *row, title)) tables_.choose_none();
+    return;
+  }
+  plotted_.clear();
   const Palette& c = ctx.colors();
   const auto steps = ctx.app.store().steps();
   const std::uint32_t first = steps.empty() ? 0 : steps.front().step;
@@ -207,15 +138,20 @@ void CompareView::nothing_to_compare(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const float top = std::max(90.0F, room.h * 0.45F);
   ctx.empty(room.take_top(std::min(top, room.h)), "One run is open",
-            "A second one is set beside it here. `shardscope ab` makes a pair, and the What-if panel plays "
+            "Compare it with a second one here. `shardscope ab` makes a pair, and the What-if panel plays "
             "this run with other settings.");
   if (room.h < 30) return;
   Rect line = room.take_top(26);
-  const float width = ctx.button_width("Open a second run") + ctx.button_width("What if") + 8;
+  const float width = ctx.button_width("Open a second run") + ctx.button_width("Connect to a live run") +
+                      ctx.button_width("What if") + 16;
   line.take_left(std::max(0.0F, (line.w - width) / 2));
   if (ctx.button(line.take_left(ctx.button_width("Open a second run")), "Open a second run", true,
                  Context::Look::primary, "Choose a recording (Ctrl+Shift+O)"))
     ctx.ui.open(Dialog::open_second);
+  line.take_left(8);
+  if (ctx.button(line.take_left(ctx.button_width("Connect to a live run")), "Connect to a live run", true,
+                 Context::Look::plain, "Compare this run with one that is running"))
+    ctx.ui.open(Dialog::connect_second);
   line.take_left(8);
   if (ctx.button(line.take_left(ctx.button_width("What if")), "What if", true, Context::Look::plain,
                  "Play this run with other settings and open the result here"))
@@ -244,25 +180,42 @@ void CompareView::draw(Context& ctx, Rect room) {
     nothing_to_compare(ctx, room);
     return;
   }
+  for (const Session* run : {app.run.get(), app.other.get()}) {
+    if (!run->store().ranks().empty() || !run->live()) continue;
+    ctx.empty(
+        room, std::string("Waiting for the first events of ") + (run == app.run.get() ? "A" : "B"),
+        run->source() + " has sent nothing yet. Another run is opened with File, Compare with live run.");
+    return;
+  }
   const std::string of_a = app.run->partial();
   const std::string of_b = app.other->partial();
-  if (!of_a.empty() || !of_b.empty()) {
+  // The analysis of a live run may never catch up: what it has is compared, and the title says how much.
+  const auto awaited = [](const Session& run) { return !run.live() || run.analysis()->steps == 0; };
+  if ((!of_a.empty() && awaited(*app.run)) || (!of_b.empty() && awaited(*app.other))) {
     ctx.empty(
         room, "The comparison appears when both runs are analysed",
         "A: " + (of_a.empty() ? "analysed" : of_a) + ". B: " + (of_b.empty() ? "analysed" : of_b) + ".");
     return;
   }
-  if (of_a_ != app.run->analysis() || of_b_ != app.other->analysis()) {
+  // A live run has new results in each of its steps.
+  const bool whole_a = digests_[0].advance(*app.run, kDigestTime),
+             whole_b = digests_[1].advance(*app.other, kDigestTime);
+  if (!whole_a || !whole_b) ctx.moving = true;
+  const bool changed = of_a_ != app.run->analysis() || of_b_ != app.other->analysis();
+  const auto receives = [](const Session& run) {
+    return run.live() && run.link() != collector::Viewer::Link::ended;
+  };
+  const bool wait = (receives(*app.run) || receives(*app.other)) && of_a_ && of_b_ &&
+                    ctx.seconds < compared_at_s_ + kLiveComparison;
+  if (changed && !wait) {
+    compared_at_s_ = ctx.seconds;
     of_a_ = app.run->analysis();
     of_b_ = app.other->analysis();
-    comparison_ = analysis::compare({{&app.store(), &of_a_->summary, of_a_->digest.get()}},
-                                    {{&app.other->store(), &of_b_->summary, of_b_->digest.get()}});
-    made_ = {};
-    const auto measured = [](const std::vector<double>& values) {
-      return finite(std::span(values).subspan(values.size() > 1 ? 1 : 0));
-    };
-    interval_ = median_difference(measured(of_a_->summary.step_ms), measured(of_b_->summary.step_ms));
+    comparison_ = analysis::compare({{&app.store(), &of_a_->summary, digests_[0].get()}},
+                                    {{&app.other->store(), &of_b_->summary, digests_[1].get()}});
+    tables_.forget();
   }
+  tables_.prepare(app, comparison_, {digests_[0].get(), digests_[1].get()});
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   names(ctx, room);
   verdict(ctx, room);
@@ -277,7 +230,7 @@ void CompareView::draw(Context& ctx, Rect room) {
     steps(ctx, room.take_bottom(room.h * 0.42F));
     room.take_bottom(8);
   }
-  tables(ctx, room);
+  tables_.draw(ctx, room, comparison_);
 }
 
 }  // namespace

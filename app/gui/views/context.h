@@ -73,6 +73,7 @@ enum class Dialog : std::uint8_t {
   open_recording,
   open_second,
   connect,
+  connect_second,
   save_layout,
   export_report,
   export_csv,

@@ -24,6 +24,8 @@ const char* title_of(Dialog dialog) {
       return "Compare with a recording";
     case Dialog::connect:
       return "Connect to a run";
+    case Dialog::connect_second:
+      return "Compare with a live run";
     case Dialog::save_layout:
       return "Save the layout";
     case Dialog::export_report:
@@ -128,7 +130,10 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
         browser(ctx, parts, true);
         break;
       case Dialog::connect:
-        connect(ctx, parts);
+        connect(ctx, parts, false);
+        break;
+      case Dialog::connect_second:
+        connect(ctx, parts, true);
         break;
       case Dialog::save_layout:
         save_layout(ctx, parts);

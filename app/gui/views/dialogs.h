@@ -38,7 +38,7 @@ class Dialogs {
   void palette(Context& ctx, const Parts& parts);
   void go_to(Context& ctx);
   void browser(Context& ctx, const Parts& parts, bool second);
-  void connect(Context& ctx, const Parts& parts);
+  void connect(Context& ctx, const Parts& parts, bool second);
   void save_layout(Context& ctx, const Parts& parts);
   void note(Context& ctx);  // note_dialog.cpp
   // export_dialogs.cpp

@@ -107,7 +107,7 @@ void Dialogs::browser(Context& ctx, const Parts& parts, bool second) {
   if (!to_open.empty()) open(to_open);
 }
 
-void Dialogs::connect(Context& ctx, const Parts& parts) {
+void Dialogs::connect(Context& ctx, const Parts& parts, bool second) {
   const auto& known = parts.recent.endpoints;
   const std::vector<LocalRun>& here = local_.at(ctx.seconds);
   if (ctx.ui.dialog_opened) {
@@ -150,10 +150,10 @@ void Dialogs::connect(Context& ctx, const Parts& parts) {
   if (!known.empty()) ImGui::SeparatorText("Recent");
   for (const Endpoint& endpoint : known)
     choice(endpoint.address, endpoint.key_file, endpoint.key_file.empty() ? "" : "key " + endpoint.key_file);
-  if (confirm(ctx, "Connect") || entered) {
+  if (confirm(ctx, second ? "Compare" : "Connect") || entered) {
     try {
       (void)instrumentation::endpoints_of(text_);
-      ctx.app.open_request = {text_, key_, false};
+      ctx.app.open_request = {text_, key_, second};
       close(ctx);
     } catch (const std::exception& wrong) {
       problem_ = wrong.what();

@@ -15,7 +15,7 @@ namespace shardscope::gui {
 namespace {
 
 /// Width of a density column: finer cannot be distinguished.
-constexpr float kColumn = 2;
+constexpr float kDensityColumn = 2;
 constexpr float kNarrowestLabel = 22;
 /// Offset of a label in its span.
 constexpr float kLabelFrom = 4;
@@ -186,7 +186,7 @@ void SpanPainter::gather_marks(const TimelineRow& row, const Rect& rect, const s
 }
 
 void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& rect, float least) {
-  columns_.assign(static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kColumn))), {});
+  columns_.assign(static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kDensityColumn))), {});
   const TimeScale& s = scale_;
   ctx_.app.store().density(lane, depth, s.range.begin_ns, s.range.end_ns, columns_);
   const Palette& c = ctx_.colors();
@@ -201,8 +201,8 @@ void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& re
     }
     if (column.busy > 0 && !hides(ctx_.app.timeline.view, column.dominant)) {
       const float h = std::max(least, column.busy * rect.h);
-      const float x = rect.x + static_cast<float>(i) * kColumn;
-      const float right = std::min(rect.right(), rect.x + static_cast<float>(next) * kColumn);
+      const float x = rect.x + static_cast<float>(i) * kDensityColumn;
+      const float right = std::min(rect.right(), rect.x + static_cast<float>(next) * kDensityColumn);
       Rgb color = c.of(meaning_on(lane.stream, column.dominant, column.dominant_code));
       ctx_.canvas.fill({x, rect.bottom() - h, right - x, h}, color, 0.9F);
     }

@@ -48,6 +48,11 @@ TEST(ComparedRows, OfModulesTheOneThatIsSlowerDiffers) {
   EXPECT_EQ(ranks.rows[0].figure, "computation");
   EXPECT_TRUE(ranks.rows[0].differs());
   EXPECT_GT(ranks.confidence, 0.95) << "several rows together hold with 95 %";
+  const ComparedRows each =
+      compare_by({a, &sa}, {b, &sb}, CompareBy::rank, SIZE_MAX, SIZE_MAX, Confidence::each_row);
+  EXPECT_DOUBLE_EQ(each.confidence, 0.95);
+  EXPECT_LT(each.rows[0].interval->high - each.rows[0].interval->low,
+            ranks.rows[0].interval->high - ranks.rows[0].interval->low);
 }
 
 /// Steps with two kernels on the GPU, of which the second takes so many microseconds, and a copy that is

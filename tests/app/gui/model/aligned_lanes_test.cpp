@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_pair.h"
 #include "tests/app/store/event_builder.h"
 
 namespace shardscope::gui {
@@ -55,7 +56,7 @@ store::Store aligned_run(std::int64_t each_ms) {
 struct AlignedRuns {
   store::Store a = aligned_run(2), b = aligned_run(5);
   [[nodiscard]] std::vector<AlignedLane> by(AlignBy by) const {
-    return aligned_lanes(a, a.steps()[0], b, b.steps()[0], align_steps(a, a.steps()[0], b, b.steps()[0], by));
+    return aligned_lanes(a, b, align_steps(a, a.steps()[0], b, b.steps()[0], by));
   }
 };
 
@@ -107,13 +108,122 @@ TEST(AlignedLanes, OfARunWithTooManySpansTheOtherRunsAreStillThere) {
   many.ingest(events.chunk);
   const store::Store few = aligned_run(2);
   const auto parts = align_steps(many, many.steps()[0], few, few.steps()[0], AlignBy::step);
-  const auto lanes = aligned_lanes(many, many.steps()[0], few, few.steps()[0], parts);
+  auto lanes = aligned_lanes(many, few, parts);
   ASSERT_EQ(lanes.size(), 4U);
   EXPECT_TRUE(lanes[0].too_many[0]);
   EXPECT_TRUE(lanes[0].boxes[0].empty());
   EXPECT_FALSE(lanes[0].too_many[1]);
   EXPECT_EQ(lanes[0].boxes[1].size(), 2U);
   EXPECT_FALSE(lanes[1].too_many[0]) << "there is nothing";
+
+  see_crowded(lanes, many, few, visible_parts(parts, {1000, 1050}));
+  EXPECT_TRUE(lanes[0].crowded[0]);
+  EXPECT_FALSE(lanes[0].too_many[0]) << "zoomed in they are drawn";
+  ASSERT_EQ(lanes[0].boxes[0].size(), 5U);
+  EXPECT_EQ(lanes[0].boxes[0][1].at_ns, 1010);
+  EXPECT_EQ(lanes[0].boxes[1].size(), 2U) << "the other run's are those of the whole step";
+  see_crowded(lanes, many, few, parts);
+  EXPECT_TRUE(lanes[0].too_many[0]);
+}
+
+/// A module with a wait in it, a copy, and the optimizer on the processor; each takes `ms`.
+store::Store run_with_waits(std::uint32_t rank, std::int64_t ms) {
+  const std::int64_t each = ms * kAlignedMs;
+  store::Store store;
+  store::ChunkBuilder events(rank);
+  events.host(0, AlignedKind::step_begin, 7);
+  events.compute(0, AlignedKind::module_begin, 1);
+  events.compute(each, AlignedKind::fetch_wait_begin, 1);
+  events.compute(2 * each, AlignedKind::fetch_wait_end, 1);
+  events.compute(3 * each, AlignedKind::module_end, 1);
+  events.add(3 * each, AlignedKind::transfer_begin, ev::StreamId::copy);
+  events.add(4 * each, AlignedKind::transfer_end, ev::StreamId::copy);
+  events.add(4 * each, AlignedKind::optimizer_begin, ev::StreamId::worker);
+  events.add(5 * each, AlignedKind::optimizer_end, ev::StreamId::worker);
+  events.host(5 * each, AlignedKind::step_end, 7);
+  store.ingest(events.chunk);
+  return store;
+}
+
+TEST(AlignedLanes, WaitsHaveARowOfTheirOwnAndCopiesAndTheOptimizerToo) {
+  const store::Store a = run_with_waits(0, 1), b = run_with_waits(0, 2);
+  const auto parts = align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::step);
+  const auto lanes = aligned_lanes(a, b, parts);
+  std::string rows;
+  for (const AlignedLane& lane : lanes)
+    rows += (lane.waits() ? "waits" : word(lane.stream)) + std::string(" ");
+  EXPECT_EQ(rows, "compute compute waits copy worker ");
+  ASSERT_EQ(lanes[2].boxes[1].size(), 1U);
+  EXPECT_EQ(lanes[2].boxes[1][0].at_ns, 2 * kAlignedMs);
+  EXPECT_EQ(lanes[2].boxes[1][0].length_ns, 2 * kAlignedMs);
+  EXPECT_EQ(lanes_in(lanes, 1).size(), 4U) << "one of each, waits too";
+}
+
+TEST(AlignedLanes, AreOfTheChosenRankOfBothRuns) {
+  store::Store a = aligned_run(2);
+  const store::Store b = run_with_waits(3, 2);
+  EXPECT_TRUE(common_ranks(a, b).empty());
+  store::ChunkBuilder events(3);
+  events.host(0, AlignedKind::step_begin, 7).compute(1000, AlignedKind::module_begin, 1);
+  events.compute(2000, AlignedKind::module_end, 1).host(3000, AlignedKind::step_end, 7);
+  a.ingest(events.chunk);
+  EXPECT_EQ(common_ranks(a, b), std::vector<std::uint32_t>{3});
+  const auto parts = align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::step, nullptr, 3);
+  const auto lanes = aligned_lanes(a, b, parts, 3);
+  ASSERT_FALSE(lanes.empty());
+  ASSERT_EQ(lanes[0].boxes[0].size(), 1U) << "rank 0 of A has two modules";
+  EXPECT_EQ(lanes[0].boxes[0][0].length_ns, 1000);
+  EXPECT_EQ(rank_or_lowest(a, 3), 3U);
+  EXPECT_EQ(rank_or_lowest(a, 9), 0U) << "no such rank: the lowest";
+  EXPECT_FALSE(rank_or_lowest(store::Store(), 9));
+}
+
+/// The first span of this kind on a stream whose label is `label`.
+store::Span span_named(const store::Store& store, ev::StreamId stream, const std::string& label) {
+  for (std::uint8_t depth = 0; depth < store.depth_count({0, stream}); ++depth)
+    for (const store::Span& span : store.spans({0, stream}, depth))
+      if (label_of(store, 0, span) == label) return span;
+  return {};
+}
+
+TEST(SpanPair, OfAModuleIsTheSameModuleOfTheOtherRun) {
+  const AlignedRuns runs;
+  const StepSide a{runs.a, runs.a.steps()[0], 0}, b{runs.b, runs.b.steps()[0], 0};
+  const store::Span m2 = span_named(runs.a, ev::StreamId::compute, "m2");
+  const SpanPair pair = pair_of(a, b, ev::StreamId::compute, m2);
+  EXPECT_EQ(pair.name, "m2 forward");
+  EXPECT_EQ(pair.own_ns, 2 * kAlignedMs);
+  EXPECT_EQ(pair.other_ns, 5 * kAlignedMs);
+  const Details tip = pair_details(pair, 0, false);
+  EXPECT_EQ(tip.subtitle, "of A, rank 0");
+  ASSERT_EQ(tip.fields.size(), 3U);
+  EXPECT_EQ(tip.fields[2].value, "+3.00 ms, +150 %");
+  // Seen from B the difference is the same: always B minus A.
+  const store::Span of_b = span_named(runs.b, ev::StreamId::compute, "m2");
+  const Details back = pair_details(pair_of(b, a, ev::StreamId::compute, of_b), 0, true);
+  EXPECT_EQ(back.subtitle, "of B, rank 0");
+  EXPECT_EQ(back.fields[2].value, "+3.00 ms, +150 %");
+}
+
+TEST(SpanPair, CollectivesOfOneSizeArePairedInOrder) {
+  const AlignedRuns runs;
+  const StepSide a{runs.a, runs.a.steps()[0], 0}, b{runs.b, runs.b.steps()[0], 0};
+  const store::Span second = span_named(runs.a, ev::StreamId::gather, "all-gather 2");
+  const SpanPair pair = pair_of(a, b, ev::StreamId::gather, second);
+  EXPECT_EQ(pair.place, 1U);
+  EXPECT_EQ(pair.own_ns, 3 * kAlignedMs);
+  EXPECT_EQ(pair.other_ns, 3 * kAlignedMs);
+  EXPECT_EQ(pair_details(pair, 0, false).reason, "Number 2 of 2 in this step, paired with the same number.");
+  EXPECT_EQ(difference_text(3, 3), "0 ns, 0.0 %");
+  EXPECT_EQ(difference_text(4'000'000, 3'000'000), "\u22121.00 ms, \u221225 %");
+
+  const store::Store none = run_with_waits(0, 2);
+  const SpanPair alone = pair_of(a, {none, none.steps()[0], 0}, ev::StreamId::gather, second);
+  EXPECT_FALSE(alone.other_ns);
+  const Details tip = pair_details(alone, 0, false);
+  EXPECT_EQ(tip.fields.size(), 2U) << "no difference";
+  EXPECT_EQ(tip.fields[1].value, "\u2013");
+  EXPECT_EQ(tip.reason, "B has none in this step.");
 }
 
 TEST(AlignedLanes, WhereThereIsLittleRoomInnerDepthsOfTheComputationGoFirst) {

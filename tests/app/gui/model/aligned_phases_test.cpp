@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "app/gui/model/format.h"
 #include "instrumentation/event.h"
 #include "tests/app/store/event_builder.h"
 
@@ -208,22 +207,19 @@ TEST(AlignedModules, WhereNothingCanBeAlignedItSaysWhy) {
   EXPECT_EQ(why_not(some, some, AlignBy::step), "") << "from its begin, as it says";
 }
 
-TEST(AlignedPhases, TheirTimesStandInATableWithWhatLiesOutside) {
-  using enum ev::Phase;
-  const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 30}}, 40);
-  const store::Store b = run_of({{forward, 0, 15}, {backward, 15, 30}, {optimizer, 30, 36}}, 36);
-  const Table table = phase_table(a, b, 5);
-  std::string text;
-  for (const auto& row : table.rows) {
-    for (const Cell& cell : row) text += cell.text + "|";
-    text += "\n";
-  }
-  const auto ms = [](double value) { return milliseconds(value).text(); };
-  EXPECT_EQ(text, "forward|" + ms(10) + "|" + ms(15) + "|+" + ms(5) + "|+50 %|\n" + "backward|" + ms(20) +
-                      "|" + ms(15) + "|\u2212" + ms(5) + "|\u221225 %|\n" + "optimizer|\u2013|" + ms(6) +
-                      "|+" + ms(6) + "|\u2013|\n" + "outside of phases|" + ms(10) + "|" + ms(0) + "|\u2212" +
-                      ms(10) + "|\u2212100 %|\n");
-  EXPECT_TRUE(phase_table(store::Store(), store::Store(), 5).rows.empty());
+TEST(AlignedPhases, APieceOfTheScaleShowsAPieceOfEachPart) {
+  const std::vector<AlignedPart> parts{{"forward", {100, 110}, {500, 520}, 0, 20},
+                                       {"backward", {110, 140}, {520, 530}, 20, 30}};
+  const auto seen = visible_parts(parts, {15, 35});
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].at_ns, 15);
+  EXPECT_EQ(seen[0].length_ns, 5);
+  EXPECT_EQ(seen[0].a, (TimeRange{110, 110})) << "A has nothing there: its forward is shorter";
+  EXPECT_EQ(seen[0].b, (TimeRange{515, 520}));
+  EXPECT_EQ(seen[1].a, (TimeRange{110, 125}));
+  EXPECT_EQ(seen[1].b, (TimeRange{520, 530}));
+  EXPECT_EQ(visible_parts(parts, {0, 50}).size(), 2U);
+  EXPECT_TRUE(visible_parts(parts, {60, 70}).empty());
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "app/gui/model/communication_tables.h"
+#include "app/gui/model/format.h"
 #include "tests/app/gui/model_fixture.h"
 
 namespace shardscope::gui {
@@ -66,31 +68,37 @@ TEST(Change, OfAShareIsInPointsAndOfAllElseInPercent) {
   EXPECT_FALSE(change_of(from_to("step time", "ms", std::nullopt, 11, {})));
 }
 
-TEST(MedianDifference, HasAnIntervalAroundItThatIsTheSameEachTime) {
-  std::vector<double> a;
-  std::vector<double> b;
-  for (int i = 0; i < 40; ++i) {
-    a.push_back(100 + i % 5);
-    b.push_back(110 + i % 5);
-  }
-  const auto interval = median_difference(a, b);
-  ASSERT_TRUE(interval);
-  EXPECT_LE(interval->low, 10);
-  EXPECT_GE(interval->high, 10);
-  EXPECT_GT(interval->low, 5);
-  EXPECT_EQ(interval->low, median_difference(a, b)->low);
-  const auto none = median_difference(a, a);
-  EXPECT_LE(none->low, 0);
-  EXPECT_GE(none->high, 0);
-  EXPECT_FALSE(median_difference(std::vector<double>{1, 2}, a));
+TEST(IntervalCell, SaysWhetherItContainsZeroAndWhyThereIsNone) {
+  const auto cell = [](double low, double high) {
+    return interval_cell(analysis::ConfidenceInterval{(low + high) / 2, low, high, 4}, "ms",
+                         "of 12 pairs of steps", "");
+  };
+  EXPECT_EQ(cell(1, 3).text, "+1.00 to +3.00 ms");
+  EXPECT_EQ(cell(1, 3).tip,
+            "95 % confidence interval: +1.00 to +3.00 ms around +2.00 ms, of 12 pairs of steps. All of it is "
+            "above zero.");
+  EXPECT_EQ(cell(1, 3).tone, Tone::normal);
+  EXPECT_EQ(cell(-1, 3).text, "\u22121.00 to +3.00 ms");
+  EXPECT_EQ(cell(-1, 3).tone, Tone::muted);
+  EXPECT_NE(cell(-1, 3).tip.find("Contains zero: no significant difference."), std::string::npos);
+  EXPECT_EQ(interval_text({0, -0.0021, 1.5, 4}, "ms"), "\u22122.10 \u00b5s to +1.50 ms") << "units differ";
+  const Cell none = interval_cell(std::nullopt, "ms", "", "Only in A");
+  EXPECT_EQ(none.text, kMissing);
+  EXPECT_EQ(none.tip, "Only in A");
 }
 
-TEST_F(Model, AComparisonOfARunWithItselfFindsNoModuleThatDiffers) {
-  Session other(store::make_synthetic_store());
-  other.settle();
-  const Table modules = module_table(*app_.run, other, 2);
-  ASSERT_FALSE(modules.rows.empty());
-  for (const auto& row : modules.rows) EXPECT_NEAR(*row[4].value, 0, 1e-9) << row[0].text;
+TEST(MetricTable, HasTheIntervalOfEachFigureOrAReason) {
+  analysis::Comparison comparison;
+  comparison.metrics = {{.metric = "step time", .unit = "ms", .a = 10, .b = 12, .interval = {{2, 1, 3, 5}}},
+                        {.metric = "peak memory", .unit = "MiB", .a = 10, .b = 12, .of_run = true},
+                        {.metric = "fetch wait", .unit = "ms/step", .a = 10, .b = std::nullopt}};
+  const Table table = metric_table(comparison);
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_EQ(table.columns[4].name, "95 % interval");
+  EXPECT_EQ(table.rows[0][4].text, "+1.00 to +3.00 ms");
+  EXPECT_EQ(table.rows[1][4].text, kMissing);
+  EXPECT_EQ(table.rows[1][4].tip, "One value per run, which does not vary between steps");
+  EXPECT_EQ(table.rows[2][4].tip, "B has no value");
 }
 
 }  // namespace
