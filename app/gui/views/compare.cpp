@@ -137,9 +137,10 @@ void CompareView::steps(Context& ctx, Rect room) {
 void CompareView::nothing_to_compare(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const float top = std::max(90.0F, room.h * 0.45F);
-  ctx.empty(room.take_top(std::min(top, room.h)), "One run is open",
-            "Compare it with a second one here. `shardscope ab` makes a pair, and the What-if panel plays "
-            "this run with other settings.");
+  ctx.empty(
+      room.take_top(std::min(top, room.h)), "One run is open",
+      "Compare it with a second one here. `shardscope ab` makes a pair, and the What-if panel simulates "
+      "this run with other settings.");
   if (room.h < 30) return;
   Rect line = room.take_top(26);
   const float width = ctx.button_width("Open a second run") + ctx.button_width("Connect to a live run") +
@@ -154,7 +155,7 @@ void CompareView::nothing_to_compare(Context& ctx, Rect room) {
     ctx.ui.open(Dialog::connect_second);
   line.take_left(8);
   if (ctx.button(line.take_left(ctx.button_width("What if")), "What if", true, Context::Look::plain,
-                 "Play this run with other settings and open the result here"))
+                 "Simulate this run with other settings and open the result here"))
     ctx.ui.show_panel = "whatif";
   if (ctx.ui.recent == nullptr) return;
   room.take_top(10);

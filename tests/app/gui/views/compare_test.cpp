@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/gui/model/names.h"
+#include "app/gui/views/compared_tables.h"
 #include "tests/app/gui/written.h"
 #include "tests/app/store/synthetic_run.h"
 
