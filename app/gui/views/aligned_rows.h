@@ -32,7 +32,7 @@ struct AlignedHit {
 class AlignedRows {
  public:
   static constexpr float kGutter = 84;     ///< width of the row labels, in pixels
-  static constexpr float kLowestRow = 11;  ///< with less height inner depths are left out
+  static constexpr float kLowestRow = 13;  ///< with less height inner depths are left out
 
   AlignedRows(Context& ctx, const AlignedPicture& picture, std::size_t run, std::uint32_t rank);
   /// Draws the rows in `room`; returns the span under the pointer.
