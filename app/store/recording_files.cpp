@@ -12,9 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Older parts are not opened beyond this number, since each takes an open file and the memory of an SQLite
-/// connection. Of those only the sums are read.
-constexpr std::size_t kMostParts = 256;
 /// A running recorder renames the next part as soon as it is made; a reader that finds it unrenamed waits.
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr int kLooks = 50;
@@ -32,15 +29,15 @@ using Files = std::vector<std::unique_ptr<OpenFile>>;
 /// Opens the files of one series, newer and older, starting from the named one.
 class Search {
  public:
-  Search(std::string recording, std::unique_ptr<OpenFile> named, Problems& problems)
-      : recording_(std::move(recording)), problems_(problems) {
+  Search(std::string recording, std::unique_ptr<OpenFile> named, std::size_t most, Problems& problems)
+      : recording_(std::move(recording)), most_(most), problems_(problems) {
     files_.push_back(std::move(named));
   }
 
   Files look() {
     while (go_up()) {
     }
-    while (files_.size() < kMostParts && go_down()) {
+    while (files_.size() < most_ && go_down()) {
     }
     name_what_is_missing();
     return std::move(files_);
@@ -80,7 +77,7 @@ class Search {
     std::unique_ptr<OpenFile> found = find(next);
     if (found == nullptr) return false;
     files_.push_back(std::move(found));
-    if (files_.size() > kMostParts) files_.erase(files_.begin());  // the newest parts are read
+    if (files_.size() > most_) files_.erase(files_.begin());  // the newest parts are read
     return true;
   }
 
@@ -95,15 +92,15 @@ class Search {
   void name_what_is_missing() {
     const std::uint32_t first = oldest().part, last = newest().part;
     const std::uint32_t kept_from = newest().first_part;
-    if (first > kept_from && files_.size() < kMostParts) {
+    if (first > kept_from && files_.size() < most_) {
       problems_.add(parts_text(kept_from, first - 1) + " of this recording " +
                     (first - kept_from == 1 ? "is" : "are") +
                     " not here (deleted, or not copied): of what is in " +
                     (first - kept_from == 1 ? "it" : "them") + " there are sums only");
     }
-    if (first > kept_from && files_.size() >= kMostParts) {
+    if (first > kept_from && files_.size() >= most_) {
       problems_.add("of " + parts_text(kept_from, first - 1) + " the sums are read only: at most " +
-                    std::to_string(kMostParts) + " files are read as one recording");
+                    std::to_string(most_) + " files are read as one recording");
     }
     if (newest().followed) {
       std::error_code ignored;
@@ -121,7 +118,7 @@ class Search {
   void name_separate_files(std::uint32_t first, std::uint32_t last) {
     std::vector<std::string> before, after;
     for (const NamedPart& named : parts_beside(recording_, Unfinished::without)) {
-      if (named.part + 1 < first && files_.size() < kMostParts) before.push_back(name_of_file(named.path));
+      if (named.part + 1 < first && files_.size() < most_) before.push_back(name_of_file(named.path));
       if (named.part > last + 1) after.push_back(name_of_file(named.path));
     }
     const auto name = [&](const std::vector<std::string>& files, std::uint32_t missing) {
@@ -136,6 +133,7 @@ class Search {
   }
 
   std::string recording_;
+  std::size_t most_;
   Files files_;
   Problems& problems_;
 };
@@ -151,14 +149,15 @@ OpenFile::OpenFile(const std::string& path_value, Problems& problems)
   problems.guard("meta", [&] { identity = part_identity(*file.database()); });
 }
 
-std::vector<std::unique_ptr<OpenFile>> open_files(const std::string& path, Problems& problems) {
+std::vector<std::unique_ptr<OpenFile>> open_files(const std::string& path, Problems& problems,
+                                                  std::size_t most) {
   auto named = std::make_unique<OpenFile>(path, problems);
   std::error_code error;
   const std::string place = fs::canonical(path, error).string();
   const std::optional<PartIdentity> identity = named->identity;
   const std::optional<PartName> name = error ? std::nullopt : part_name(place);
   if (identity && name && name->part == identity->part)
-    return Search(name->recording, std::move(named), problems).look();
+    return Search(name->recording, std::move(named), most, problems).look();
   if (identity && (identity->part > identity->first_part || identity->followed)) {
     problems.add("it is part " + std::to_string(identity->part) +
                  " of a recording and is not named so: the other parts are not looked for; give them the "
