@@ -189,15 +189,15 @@ std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow
 
 std::vector<AlignedPart> visible_parts(std::span<const AlignedPart> parts, TimeRange seen) {
   std::vector<AlignedPart> out;
-  for (const AlignedPart& part : parts) {
-    const std::int64_t from = std::max(seen.begin_ns, part.at_ns);
-    const std::int64_t to = std::min(seen.end_ns, part.at_ns + part.length_ns);
+  for (const AlignedPart& piece : parts) {
+    const std::int64_t from = std::max(seen.begin_ns, piece.at_ns);
+    const std::int64_t to = std::min(seen.end_ns, piece.at_ns + piece.length_ns);
     if (to <= from) continue;
     const auto cut = [&](const TimeRange& range) {
-      return TimeRange{std::min(range.end_ns, range.begin_ns + from - part.at_ns),
-                       std::min(range.end_ns, range.begin_ns + to - part.at_ns)};
+      return TimeRange{std::min(range.end_ns, range.begin_ns + from - piece.at_ns),
+                       std::min(range.end_ns, range.begin_ns + to - piece.at_ns)};
     };
-    out.push_back({part.name, cut(part.a), cut(part.b), from, to - from});
+    out.push_back({piece.name, cut(piece.a), cut(piece.b), from, to - from});
   }
   return out;
 }

@@ -45,8 +45,8 @@ class AlignedRows {
   /// Draws the busy share of a lane in the visible parts.
   void density(const AlignedLane& lane, const Rect& row);
   void ends(const Rect& all);
-  [[nodiscard]] const TimeRange& range_of(const AlignedPart& part) const {
-    return run_ == 0 ? part.a : part.b;
+  [[nodiscard]] const TimeRange& range_of(const AlignedPart& piece) const {
+    return run_ == 0 ? piece.a : piece.b;
   }
   /// Pixels of the run's own time in these parts, without gaps where the other run is longer.
   [[nodiscard]] float width_of(std::span<const AlignedPart> parts) const;
