@@ -129,7 +129,18 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
     const auto invalidation = analysis::invalidation_before(data, rank, state.since_ns);
     if (invalidation) out.reason += ": " + analysis::explain(data, *invalidation);
   }
-  // All of the step that is looked at, so that the list stays while one goes through it.
+  return out;
+}
+
+namespace {
+
+/// The parameter's changes of status: all of the step that is looked at, so that the list stays while one
+/// goes through it, and those before it. Not for tips: there may be many.
+void add_changes(const AppState& app, std::uint32_t param, std::uint32_t rank, std::int64_t at_ns,
+                 Details& out) {
+  const store::Store& data = app.store();
+  if (rank == ev::kNoId) rank = data.ranks().empty() ? 0 : data.ranks().front().rank;
+  if (!data.has_tables() || param >= data.tables().params.size() || !data.is_known(rank, at_ns)) return;
   const auto steps = data.steps();
   const auto step = step_of(steps, at_ns);
   const std::int64_t until =
@@ -140,16 +151,20 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
     out.history.push_back({change->at_ns, word(static_cast<plan::ParamStatus>(change->state.status)),
                            cause_word(data, change->state.cause), ev::kNoId, change->at_ns > at_ns});
   }
-  return out;
 }
+
+}  // namespace
 
 Details describe_selection(const AppState& app) {
   const Selection& selection = app.selection;
   switch (selection.kind) {
     case SelectionKind::none:
       return {};
-    case SelectionKind::param:
-      return describe_param(app, selection.param, selection.rank, app.now_ns());
+    case SelectionKind::param: {
+      Details out = describe_param(app, selection.param, selection.rank, app.now_ns());
+      add_changes(app, selection.param, selection.rank, app.now_ns(), out);
+      return out;
+    }
     case SelectionKind::rank:
       return describe_rank(app, selection.rank);
     case SelectionKind::step:

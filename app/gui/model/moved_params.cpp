@@ -1,20 +1,11 @@
 #include "app/gui/model/moved_params.h"
 
-#include <algorithm>
+#include <vector>
 
-#include "app/gui/model/names.h"
+#include "app/store/gather_contents.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
-namespace {
-
-std::uint32_t owner_of(const ev::RunTables& tables, std::uint32_t param) {
-  const auto at = std::ranges::lower_bound(tables.params, param, {}, &ev::ParamInfo::id);
-  if (at == tables.params.end() || at->id != param || at->modules.empty()) return ev::kNoId;
-  return at->modules.front();
-}
-
-}  // namespace
 
 std::span<const std::uint32_t> moved_params(const RunIndex& index, store::LaneId lane,
                                             const store::Span& collective) {
@@ -33,12 +24,8 @@ std::uint32_t moved_for(const store::Store& store, const RunIndex& index, store:
     const Fetch* const fetch = index.fetch_of(lane.rank, collective);
     if (fetch != nullptr && fetch->module != ev::kNoId) return fetch->module;
   }
-  const auto params = moved_params(index, lane, collective);
-  if (params.empty()) return ev::kNoId;
-  const std::uint32_t first = owner_of(store.tables(), params.front());
-  const bool one = std::ranges::all_of(
-      params, [&](std::uint32_t param) { return owner_of(store.tables(), param) == first; });
-  return one ? first : ev::kNoId;
+  const std::vector<std::uint32_t> owners = store::owners_of(store, moved_params(index, lane, collective));
+  return owners.size() == 1 ? owners.front() : ev::kNoId;
 }
 
 }  // namespace shardscope::gui
