@@ -155,20 +155,20 @@ class WhatIf(CommandTest):
         return read("what-if", recording or self.recording, "--search", *arguments)
 
     def test_search_finds_the_best_of_all(self):
-        """Of 18 combinations, each predicted by itself, the search names the fastest, also where it plays 14 at most."""
+        """Of 12 combinations, each predicted by itself, the search names the fastest, also where it plays 10 at most."""
         over = {"zero_optimization.stage": ("1", "2", "3"), "zero_optimization.overlap_comm": ("true", "false"),
-                "gradient_accumulation_steps": ("1", "2", "4")}
+                "gradient_accumulation_steps": ("1", "4")}
         predicted = {}
         for values in itertools.product(*over.values()):
             sets = [word for key, value in zip(over, values) for word in ("--set", f"{key}={value}")]
             predicted[values] = self.what_if(*sets)["predicted_step_ms"]
         fastest = min(predicted.values())
         arguments = [word for key, values in over.items() for word in ("--over", f"{key}={','.join(values)}")]
-        for plays in (18, 14):
+        for plays in (12, 10):
             outcome = self.search(*arguments, "--plays", plays, "--best", 3)
-            self.assertEqual(outcome["complete"], plays == 18)
+            self.assertEqual(outcome["complete"], plays == 12)
             self.assertLessEqual(outcome["played"], plays)
-            self.assertEqual(outcome["combinations"], 18)
+            self.assertEqual(outcome["combinations"], 12)
             best = outcome["best"][0]
             self.assertAlmostEqual(best["predicted_step_ms"], fastest, delta=0.0051 * fastest)
             self.assertEqual([b["predicted_step_ms"] for b in outcome["best"]],
