@@ -1,4 +1,4 @@
-"""What attaching costs a training run: tests/attach/overhead.py [--pairs N]     (python of tests/attach/environment)
+"""What attaching costs a training run: tests/attach/overhead.py [--pairs N] [--width N]    (python of tests/attach/environment)
 
 1. Steps of FSDP2 and of DeepSpeed stage 3, attached at `params` and plain in turns within one run: paired differences of step
    time and of processor time of the rank (its publishing thread included), with intervals of 95 %. Beside it in turns of the same
@@ -36,9 +36,9 @@ def trimmed(values, share=0.1):
     return sorted(values)[cut:len(values) - cut] if cut else values
 
 
-def steps(framework, watcher, pairs, scratch):
+def steps(framework, watcher, pairs, width, scratch):
     out, recording = scratch / f"{framework}-{watcher}", scratch / f"{framework}-{watcher}.zscope"
-    command = runs.torchrun(RANK, framework, watcher, pairs, out)
+    command = runs.torchrun(RANK, framework, watcher, pairs, width, out)
     if watcher == "shardscope":
         command = runs.attach(recording) + command
     runs.finish(runs.start(command))
@@ -102,6 +102,7 @@ def unarmed(repeats):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=80)
+    parser.add_argument("--width", type=int, default=256, help="of the model: the time of a step grows with its square, its hooks stay the same")
     parser.add_argument("--start-ups", type=int, default=6)
     options = parser.parse_args()
     runs.build_package()
@@ -110,7 +111,7 @@ def main():
         unarmed(20)
         for framework in ("fsdp2", "zero3"):
             for watcher in ("shardscope", "profiler") + (("comms_logger",) if framework == "zero3" else ()):
-                steps(framework, watcher, options.pairs, scratch)
+                steps(framework, watcher, options.pairs, options.width, scratch)
         start_up(options.start_ups, scratch)
 
 

@@ -1,6 +1,6 @@
 """A rank of tests/attach/overhead.py: trains, every other step with one watcher; writes OUT.RANK.
 
-    overhead_rank.py FRAMEWORK WATCHER PAIRS OUT      FRAMEWORK: fsdp2 or zero3; WATCHER: shardscope, profiler, comms_logger
+    overhead_rank.py FRAMEWORK WATCHER PAIRS WIDTH OUT      FRAMEWORK: fsdp2 or zero3; WATCHER: shardscope, profiler, comms_logger
 
 A plain step is one in which every class is as its framework left it: the wrappers are taken out, not only turned off. Which of a
 pair comes first changes from pair to pair, so that what drifts counts to neither.
@@ -104,7 +104,8 @@ class CommsLogger:
 
 
 def main():
-    framework, watcher, pairs, out = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    global WIDTH
+    framework, watcher, pairs, WIDTH, out = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
     torch.set_num_threads(1)
     if framework == "zero3":
         import deepspeed
