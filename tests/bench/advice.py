@@ -58,7 +58,7 @@ def main():
     parser.add_argument("case", nargs="*", default=list(CASES))
     options = parser.parse_args()
     wrong = []
-    print("| finding | change | step before | after | change | bound named |\n|---|---|---|---|---|---|")
+    print("| finding | setting | step before | step after | change | predicted gain |\n|---|---|---|---|---|---|")
     for case in options.case:
         before, after, sets, bound = [], [], None, None
         with tempfile.TemporaryDirectory() as folder:

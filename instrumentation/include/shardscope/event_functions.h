@@ -54,10 +54,10 @@ static inline void shardscope_collective_submitted(uint8_t op, uint32_t sequence
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_SUBMITTED, SHARDSCOPE_LANE_HOST, op, sequence, group, parts,
       elems, bytes);
 }
-/* `code`: shardscope_collective_code(). Give begin and end the same, but for SHARDSCOPE_ENDED_BY_ERROR. An
-   operation that needs every rank's part (all_gather, reduce_scatter, all_reduce, all_to_all, barrier) never
-   ends before every rank has begun it, unless by an error: clocks of ranks on other hosts are refined by it.
-   */
+/* `code`: from shardscope_collective_code(). Begin and end have the same fields, except for
+   SHARDSCOPE_ENDED_BY_ERROR. An operation that needs data of every rank (all_gather, reduce_scatter,
+   all_reduce, all_to_all, barrier) must not end before every rank has begun it, unless by an error: it aligns
+   the clocks of ranks on different hosts. */
 static inline void shardscope_collective_begin_among(uint8_t lane, uint8_t op, uint32_t sequence,
     uint32_t group, uint32_t code, int64_t elems, int64_t bytes) {
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_BEGIN, lane, op, sequence, group, code, elems, bytes);
@@ -71,8 +71,8 @@ static inline void shardscope_collective_part(uint8_t op, uint32_t sequence, uin
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_PART, SHARDSCOPE_LANE_HOST, op, sequence, param,
       SHARDSCOPE_NO_ID, elems, bytes);
 }
-/* All ranks have arrived: waiting ends, the transfer begins. Only where that is known: clocks are refined by
-   it. */
+/* Every rank has entered the collective: waiting ends and the transfer begins. Emit it only where this is
+   known: it aligns the clocks of ranks on different hosts. */
 static inline void shardscope_collective_entered(uint8_t lane, uint8_t op, uint32_t sequence, uint32_t group)
     {
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_ENTERED, lane, op, sequence, group, SHARDSCOPE_NO_ID, 0, 0);
@@ -95,7 +95,7 @@ static inline void shardscope_trace_mode(uint8_t mode, uint32_t micro_step, uint
   shardscope_record_(SHARDSCOPE_EVENT_TRACE_MODE, SHARDSCOPE_LANE_HOST, mode, micro_step, step,
       SHARDSCOPE_NO_ID, 0, 0);
 }
-/* `recorded_modules`: length of the trace that was discarded. */
+/* `recorded_modules`: length of the discarded trace. */
 static inline void shardscope_trace_invalidated_by(uint8_t cause, uint32_t expected_module,
     uint32_t got_module, uint32_t trace_step, int64_t recorded_modules) {
   shardscope_record_(SHARDSCOPE_EVENT_TRACE_INVALIDATED, SHARDSCOPE_LANE_HOST, cause, expected_module,
@@ -187,7 +187,8 @@ static inline void shardscope_columns_selected_because(uint8_t cause, uint32_t p
   shardscope_record_(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, cause, param, step, columns,
       elems_chosen, elems_of_rank);
 }
-/* `cause`: SHARDSCOPE_UPDATE_... of SHARDSCOPE_DEFERRED_BEGUN, SHARDSCOPE_NO_ID of PUBLISHED. */
+/* `cause`: SHARDSCOPE_UPDATE_... with SHARDSCOPE_DEFERRED_BEGUN, SHARDSCOPE_NO_ID with
+   SHARDSCOPE_DEFERRED_PUBLISHED. */
 static inline void shardscope_deferred_update_because(uint8_t state, uint32_t cause, uint32_t step,
     uint32_t steps_summed, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, state, cause, step, steps_summed,
@@ -201,7 +202,7 @@ static inline void shardscope_deferred_wait_end(uint32_t step, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, SHARDSCOPE_NO_ID, step,
       SHARDSCOPE_NO_ID, elems, 0);
 }
-/* One operation of NCCL for collective `sequence`: what its profiler interface says of it. */
+/* One NCCL operation of collective `sequence`, as NCCL's profiler interface reports it. */
 static inline void shardscope_nccl_collective(uint8_t op, uint32_t sequence, uint32_t communicator,
     uint8_t algorithm, uint8_t protocol, uint8_t channels, uint8_t warps, int64_t bytes,
     int64_t nccl_sequence) {
@@ -209,40 +210,43 @@ static inline void shardscope_nccl_collective(uint8_t op, uint32_t sequence, uin
       ((uint32_t)algorithm & 255U) | ((uint32_t)protocol & 255U) << 8 | ((uint32_t)channels & 255U) << 16 |
       ((uint32_t)warps & 255U) << 24, bytes, nccl_sequence);
 }
-/* Its kernel, emitted with the time of its last channel's end. */
+/* Kernel of an NCCL operation. The time of the event is the end of the last channel. */
 static inline void shardscope_nccl_kernel(uint8_t op, uint32_t sequence, uint32_t communicator,
     uint16_t channels_timed, uint16_t channels_used, int64_t begin_ns_before, int64_t first_end_ns_before) {
   shardscope_record_(SHARDSCOPE_EVENT_NCCL_KERNEL, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
       ((uint32_t)channels_timed & 65535U) | ((uint32_t)channels_used & 65535U) << 16, begin_ns_before,
       first_end_ns_before);
 }
-/* Its network operations by proxy, emitted with the time of the last one's end. */
+/* Network operations of an NCCL operation, by its proxy thread. The time of the event is the end of the last
+   one. */
 static inline void shardscope_nccl_proxy(uint8_t op, uint32_t sequence, uint32_t communicator,
     uint32_t operations, int64_t begin_ns_before) {
   shardscope_record_(SHARDSCOPE_EVENT_NCCL_PROXY, SHARDSCOPE_LANE_HOST, op, sequence, communicator, operations,
       begin_ns_before, 0);
 }
-/* Memory of a pool that the runtime did not allocate, of all that the driver reports in use. */
+/* `bytes`: memory of the pool that the runtime did not allocate. `bytes_in_use`: all that the driver reports
+   in use. */
 static inline void shardscope_outside_memory(uint8_t pool, int64_t bytes, int64_t bytes_in_use) {
   shardscope_record_(SHARDSCOPE_EVENT_OUTSIDE_MEMORY, SHARDSCOPE_LANE_HOST, pool, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID, bytes, bytes_in_use);
 }
-/* `slack_ns`: between the end of the gather and its first use; where it was late, minus the time waited.
-   `gather_ns`: how long the gather took. */
+/* `slack_ns`: from the end of the gather to its first use; of a late prefetch, minus the time that
+   computation waited. `gather_ns`: duration of the gather. */
 static inline void shardscope_prefetch_outcome(uint8_t outcome, uint32_t gather, uint32_t module,
     uint32_t params, int64_t slack_ns, int64_t gather_ns) {
   shardscope_record_(SHARDSCOPE_EVENT_PREFETCH_OUTCOME, SHARDSCOPE_LANE_COMPUTE, outcome, gather, module,
       params, slack_ns, gather_ns);
 }
-/* The host waits for `id`, the oldest gather or bucket in flight, before it starts another. */
+/* The host waits until the oldest gather or bucket in flight, `id`, has finished, and then starts another. */
 static inline void shardscope_in_flight_limit(uint8_t limited, uint32_t id, int64_t in_flight, int64_t limit)
     {
   shardscope_record_(SHARDSCOPE_EVENT_IN_FLIGHT_LIMIT, SHARDSCOPE_LANE_HOST, limited, id, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, in_flight, limit);
 }
-/* On a lane of its own stream, SHARDSCOPE_LANE_GPU_.... `work` and `owner_kind`: SHARDSCOPE_GPU_... and
-   SHARDSCOPE_GPU_OWNER_...; `delay_ns`: from the host's entry into the launch to the start. `amount`: bytes
-   of a copy or memset, threads of a kernel. Give begin and end the same. */
+/* On the lane of its stream, SHARDSCOPE_LANE_GPU_.... `work`: SHARDSCOPE_GPU_.... `owner_kind`:
+   SHARDSCOPE_GPU_OWNER_..., the meaning of `owner`. `delay_ns`: from the host's entry into the launching call
+   to the start. `amount`: bytes of a copy or memset, threads of a kernel. Begin and end have the same fields.
+   */
 static inline void shardscope_gpu_begin(int64_t monotonic_ns, uint8_t lane, uint8_t work, uint8_t owner_kind,
     uint32_t name, uint32_t owner, uint32_t cuda_stream, int64_t delay_ns, int64_t amount) {
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_BEGIN, lane, (uint8_t)(((uint32_t)work & 15U) |
@@ -253,7 +257,7 @@ static inline void shardscope_gpu_end(int64_t monotonic_ns, uint8_t lane, uint8_
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_END, lane, (uint8_t)(((uint32_t)work & 15U) |
       ((uint32_t)owner_kind & 15U) << 4), name, owner, cuda_stream, delay_ns, amount);
 }
-/* A call in which the host waited: SHARDSCOPE_GPU_SYNC_.... */
+/* A call in which the host waited for the GPU: SHARDSCOPE_GPU_SYNC_.... */
 static inline void shardscope_gpu_sync_begin(int64_t monotonic_ns, uint8_t sync, uint32_t cuda_stream) {
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_SYNC_BEGIN, SHARDSCOPE_LANE_GPU_HOST, sync,
       cuda_stream, SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID, 0, 0);
@@ -262,8 +266,8 @@ static inline void shardscope_gpu_sync_end(int64_t monotonic_ns, uint8_t sync, u
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_SYNC_END, SHARDSCOPE_LANE_GPU_HOST, sync,
       cuda_stream, SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID, 0, 0);
 }
-/* A stretch of which every record is here: `records`, `dropped` by the driver, `not_placed` on any lane, and
-   `no_launch` of those found. */
+/* An interval whose GPU records have all arrived. `records`: their number. `dropped`: dropped by CUPTI.
+   `not_placed`: placed on no lane. `no_launch`: launch not found. */
 static inline void shardscope_gpu_records_begin(int64_t monotonic_ns, uint32_t flush, uint32_t not_placed,
     uint32_t no_launch, int64_t records, int64_t dropped) {
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_RECORDS_BEGIN, SHARDSCOPE_LANE_GPU_RECORDS, 0, flush,
@@ -274,27 +278,28 @@ static inline void shardscope_gpu_records_end(int64_t monotonic_ns, uint32_t flu
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_RECORDS_END, SHARDSCOPE_LANE_GPU_RECORDS, 0, flush,
       not_placed, no_launch, records, dropped);
 }
-/* Memory that the driver gave or took back (`freed` not 0). Managed memory counts as the device's. */
+/* Memory allocated from the driver, or returned to it (`freed` not 0). Managed memory counts as device
+   memory. */
 static inline void shardscope_gpu_memory(int64_t monotonic_ns, uint8_t pool, uint8_t freed, int64_t bytes,
     int64_t address) {
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_MEMORY, SHARDSCOPE_LANE_HOST,
       (uint8_t)(((uint32_t)pool & 15U) | (uint32_t)(freed != 0) << 4), SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, bytes, address);
 }
-/* How well the GPU's clock is known: `pairs` of both clocks, what a pair is away at most, parts per billion.
-   */
+/* Accuracy of the GPU's clock. `pairs`: readings of both clocks at once. `residual_ns`: bound on the error of
+   a converted time. `drift_ppb`: drift against the host's clock. */
 static inline void shardscope_gpu_clock(int64_t monotonic_ns, uint32_t pairs, int64_t residual_ns,
     int64_t drift_ppb) {
   shardscope_record_at_(monotonic_ns, SHARDSCOPE_EVENT_GPU_CLOCK, SHARDSCOPE_LANE_HOST, 0, pairs,
       SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID, residual_ns, drift_ppb);
 }
-/* One for each counter at the end of a micro-step. */
+/* One event for each counter, at the end of a micro-step. */
 static inline void shardscope_fetch_counter(uint8_t counter, uint32_t micro_step, uint32_t step,
     uint32_t count, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_FETCH_COUNTER, SHARDSCOPE_LANE_HOST, counter, micro_step, step, count,
       elems, 0);
 }
-/* Computation has nothing to do until the micro-batch is on the device. */
+/* Computation waits until the micro-batch is on the device. */
 static inline void shardscope_data_wait_begin(uint32_t micro_step, uint32_t step) {
   shardscope_record_(SHARDSCOPE_EVENT_DATA_WAIT_BEGIN, SHARDSCOPE_LANE_COMPUTE, 0, micro_step, step,
       SHARDSCOPE_NO_ID, 0, 0);
@@ -303,67 +308,70 @@ static inline void shardscope_data_wait_end(uint32_t micro_step, uint32_t step) 
   shardscope_record_(SHARDSCOPE_EVENT_DATA_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, micro_step, step,
       SHARDSCOPE_NO_ID, 0, 0);
 }
-/* What the update multiplied gradients by to keep their norm within the limit, 1: it was. Only where there is
-   a limit, of steps that were not skipped. */
+/* Factor by which the update scaled the gradients to limit their norm; 1: not clipped. Emitted only if there
+   is a limit and the step was not skipped. */
 static inline void shardscope_clip_factor(uint32_t step, double value) {
   shardscope_record_(SHARDSCOPE_EVENT_CLIP_FACTOR, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, shardscope_bits_(value), 0);
 }
-/* `votes` of `matrices` matrices are for a deferred update in the next step; `mass_chosen`: the part of all
-   absolute gradients that was in chosen columns, 0 to 1. */
+/* `votes` of `matrices` matrices vote for a deferred update in the next step, which takes `votes_needed`.
+   `mass_chosen`: share of the sum of absolute gradients that lies in selected columns. */
 static inline void shardscope_update_votes(uint32_t step, uint32_t votes, uint32_t votes_needed,
     double mass_chosen, int64_t matrices) {
   shardscope_record_(SHARDSCOPE_EVENT_UPDATE_VOTES, SHARDSCOPE_LANE_HOST, 0, step, votes, votes_needed,
       shardscope_bits_(mass_chosen), matrices);
 }
-/* Error feedback of quantized gradients: the errors kept of `params` parameters are set to 0. */
+/* Error feedback of quantized gradients: the accumulated errors of `params` parameters are set to 0. */
 static inline void shardscope_feedback_reset(uint32_t step, uint32_t params, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_FEEDBACK_RESET, SHARDSCOPE_LANE_HOST, 0, step, params, SHARDSCOPE_NO_ID,
       elems, 0);
 }
-/* Work of any kind. `name`: of shardscope_name_id(); `id` distinguishes such spans, `value` is yours. */
+/* Work of any kind. `name`: from shardscope_name_id(). `id` distinguishes spans of one name. `value` is for
+   your own use. */
 static inline void shardscope_span_begin(uint8_t lane, uint32_t name, uint32_t id, int64_t value) {
   shardscope_record_(SHARDSCOPE_EVENT_SPAN_BEGIN, lane, 0, name, id, SHARDSCOPE_NO_ID, value, 0);
 }
 static inline void shardscope_span_end(uint8_t lane, uint32_t name, uint32_t id, int64_t value) {
   shardscope_record_(SHARDSCOPE_EVENT_SPAN_END, lane, 0, name, id, SHARDSCOPE_NO_ID, value, 0);
 }
-/* What a caching allocator holds from the driver, how much of it lies in pieces that nothing fits into, and
-   how often so far it had to free its cache and try again, or failed. */
+/* State of a caching allocator. `reserved_bytes`: allocated from the driver. `inactive_split_bytes`: free
+   pieces of blocks that are partly in use. `retries`: how often so far it freed its cache and tried again.
+   `ooms`: how often it failed. */
 static inline void shardscope_allocator_state(uint8_t pool, int64_t reserved_bytes,
     int64_t inactive_split_bytes, uint32_t retries, uint32_t ooms) {
   shardscope_record_(SHARDSCOPE_EVENT_ALLOCATOR_STATE, SHARDSCOPE_LANE_HOST, pool, retries, ooms,
       SHARDSCOPE_NO_ID, reserved_bytes, inactive_split_bytes);
 }
-/* Mean loss of an evaluation after `step`, on data that is not trained on: `batches` of this rank, and the
-   same number of every other. */
+/* Mean loss of an evaluation after `step` on held-out data, over `batches` batches of this rank. Every rank
+   has the same number of batches. */
 static inline void shardscope_eval_loss(uint32_t step, uint32_t batches, double value) {
   shardscope_record_(SHARDSCOPE_EVENT_EVAL_LOSS, SHARDSCOPE_LANE_HOST, 0, step, batches, SHARDSCOPE_NO_ID,
       shardscope_bits_(value), 0);
 }
-/* As trace_mode, of a batch of an evaluation after `step`: evaluation has a fetch trace of its own. */
+/* As trace_mode, for a batch of an evaluation after `step`. Except in DeepSpeed, evaluation has a fetch trace
+   of its own. */
 static inline void shardscope_eval_trace_mode(uint8_t mode, uint32_t step) {
   shardscope_record_(SHARDSCOPE_EVENT_EVAL_TRACE_MODE, SHARDSCOPE_LANE_HOST, mode, SHARDSCOPE_NO_ID, step,
       SHARDSCOPE_NO_ID, 0, 0);
 }
-/* What this rank's micro-batch holds; of a batch of an evaluation after `step`, `micro_step` is absent. */
+/* Contents of this rank's micro-batch. For a batch of an evaluation after `step`, `micro_step` is absent. */
 static inline void shardscope_micro_batch(uint32_t micro_step, uint32_t step, uint32_t samples,
     int64_t tokens, int64_t padding) {
   shardscope_record_(SHARDSCOPE_EVENT_MICRO_BATCH, SHARDSCOPE_LANE_HOST, 0, micro_step, step, samples, tokens,
       padding);
 }
-/* Of the gradients in this rank's partition that were infinite or NaN in a step, the one that backward
-   completed first. `position`: in the order in which backward completed them; absent: not known, `param` is
-   the last in order of ids. `elems`: of it in the partition, 0: at least one. `other_params`: further
-   parameters of the partition; -1: not counted. */
+/* The first gradient in this rank's partition that was infinite or NaN in a step, in the order in which
+   backward completed them. `position`: its place in that order; absent: not known, and `param` is the last
+   such parameter by id. `elems`: its infinite or NaN elements in the partition; 0: at least one.
+   `other_params`: further parameters of the partition with such gradients; -1: not counted. */
 static inline void shardscope_gradient_not_finite(uint8_t infinite, uint8_t nan, uint32_t step,
     uint32_t param, uint32_t position, int64_t elems, int64_t other_params) {
   shardscope_record_(SHARDSCOPE_EVENT_GRADIENT_NOT_FINITE, SHARDSCOPE_LANE_HOST,
       (uint8_t)((uint32_t)(infinite != 0) | (uint32_t)(nan != 0) << 1), step, param, position, elems,
       other_params);
 }
-/* How long computation had nothing to do in a step because the host had not queued what came next, without
-   what the host waited for others meanwhile. */
+/* Time of a step in which computation was idle because the host had not queued the next operation, minus the
+   time in which the host thread waited itself. */
 static inline void shardscope_host_late(uint32_t step, int64_t idle_ns) {
   shardscope_record_(SHARDSCOPE_EVENT_HOST_LATE, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, idle_ns, 0);
