@@ -205,7 +205,7 @@ void Digest::complete_step(const store::Store& store) {
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
   if (store.has_tables() &&
       recorded_in(store, lowest.rank, from_ns, lowest.end_ns).whole(ev::Detail::params)) {
-    digest.volume = VolumeModel(store.tables(), digest.micro_steps)
+    digest.volume = volumes_.of(store.tables(), digest.micro_steps)
                         .parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
   }
   longest_waits_.add(pending_.waits.all());

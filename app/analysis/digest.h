@@ -16,6 +16,7 @@
 #include "app/analysis/spans.h"
 #include "app/analysis/steps_ahead.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/volume.h"
 
 namespace shardscope::analysis {
 
@@ -124,6 +125,7 @@ class Digest {
   LongestWaits longest_waits_;
   Longest<LongPiece, &LongPiece::ns> longest_pieces_;
   StepsAhead ahead_;
+  KeptVolumeModel volumes_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
   std::optional<TraceCounts> eval_trace_;
 };

@@ -161,7 +161,7 @@ const char* explain(VolumeCause cause) noexcept {
 }
 
 VolumeModel::VolumeModel(const ev::RunTables& tables, std::int64_t recorded_micro_steps)
-    : tables_(tables),
+    : tables_(&tables),
       zero_(zero_of(tables)),
       micro_steps_(std::max<std::int64_t>({zero_.gradient_accumulation_steps, recorded_micro_steps, 1})) {
   const std::uint32_t world = copy_size(tables);
@@ -220,9 +220,23 @@ VolumeModel::VolumeModel(const ev::RunTables& tables, std::int64_t recorded_micr
   }
 }
 
+const VolumeModel& KeptVolumeModel::of(const ev::RunTables& tables, std::int64_t recorded_micro_steps) {
+  const Key key{&tables,
+                tables.rank,
+                tables.modules.size(),
+                tables.params.size(),
+                tables.slices.size(),
+                tables.groups.size(),
+                tables.config_json.size(),
+                recorded_micro_steps};
+  if (!model_ || key != key_) model_.emplace(tables, recorded_micro_steps);
+  key_ = key;
+  return *model_;
+}
+
 VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t rank, std::uint32_t step,
                                        std::int64_t begin_ns, std::int64_t end_ns) const {
-  const std::size_t params = tables_.params.size();
+  const std::size_t params = tables_->params.size();
   Counts counts;
   counts.gathers.assign(params, 0);
   counts.reduced.assign(params, 0);
@@ -230,8 +244,8 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   counts.backwards.assign(params, 0);
   counts.external.assign(params, false);
   counts.gathered.assign(params, 0);
-  for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
-  const bool grouped = framework_of(tables_) == Framework::fsdp2;
+  for (const ev::ParamInfo& param : tables_->params) counts.shared.push_back(param.modules.size() > 1);
+  const bool grouped = framework_of(*tables_) == Framework::fsdp2;
   counts.group.assign(params, ev::kNoId);
   const HostStep host = host_step(store, rank, step, end_ns);
   const std::vector<store::Store::GateRow>& gates = host.gates;
@@ -263,14 +277,14 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   }
   for (const store::Store::GateRow& gate : gates) {
     const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
-    if (!fetches || gate.id >= tables_.modules.size()) continue;
+    if (!fetches || gate.id >= tables_->modules.size()) continue;
     counts.gates = true;
     // FSDP2 gates and gathers by group; the group's module may own none of its parameters.
     for (std::size_t param = 0; grouped && param < params; ++param) {
       if (counts.group[param] == gate.id)
         ++(gate.kind == ev::GateKind::pre_forward ? counts.forwards : counts.backwards)[param];
     }
-    for (const std::uint32_t param : tables_.modules[gate.id].params) {
+    for (const std::uint32_t param : tables_->modules[gate.id].params) {
       if (grouped || param >= params) continue;
       ++(gate.kind == ev::GateKind::pre_forward ? counts.forwards : counts.backwards)[param];
     }
@@ -300,9 +314,9 @@ void VolumeModel::count_gathered(const store::Store& store, std::uint32_t rank,
 
 void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
   for (std::size_t i = 0; i < gather_cost_.size(); ++i) {
-    const auto elems = static_cast<double>(tables_.params[i].elems);
+    const auto elems = static_cast<double>(tables_->params[i].elems);
     const auto gathers = static_cast<double>(counts.gathers[i]);
-    const bool persistent = tables_.params[i].persistent;
+    const bool persistent = tables_->params[i].persistent;
     const auto expected = static_cast<double>(2 * micro_steps_);
     // If the formula excludes padding and scales, they are separate from the other causes.
     if (!special_) at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - elems);
@@ -346,7 +360,7 @@ void VolumeModel::add_missing(const Counts& counts, std::size_t param, double mi
 /// Elements per gradient element, as the formula counts them.
 double VolumeModel::reduction_cost(std::size_t param) const noexcept {
   if (zero_.stage == 0) return 2;
-  const auto elems = static_cast<double>(tables_.params[param].elems);
+  const auto elems = static_cast<double>(tables_->params[param].elems);
   return special_ && elems > 0 ? reduction_cost_[param] / elems : 1;
 }
 
@@ -354,12 +368,12 @@ double VolumeModel::reduction_cost(std::size_t param) const noexcept {
 /// reduced most often. Otherwise it follows from the stage.
 double VolumeModel::reductions(const Counts& counts) const noexcept {
   const auto expected = static_cast<double>(zero_.stage >= 2 ? micro_steps_ : 1);
-  const Framework framework = framework_of(tables_);
+  const Framework framework = framework_of(*tables_);
   if ((framework != Framework::fsdp1 && framework != Framework::fsdp2) || !counts.any_reduced())
     return expected;
   double most = 1;
-  for (std::size_t i = 0; i < tables_.params.size(); ++i) {
-    const auto elems = static_cast<double>(tables_.params[i].elems);
+  for (std::size_t i = 0; i < tables_->params.size(); ++i) {
+    const auto elems = static_cast<double>(tables_->params[i].elems);
     if (elems > 0) most = std::max(most, std::round(static_cast<double>(counts.reduced[i]) / elems));
   }
   return std::min(most, expected);
@@ -372,7 +386,7 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   const Counts counts = count(store, rank, step, begin_ns, end_ns);
   if (!counts.known && !plan::uses_legacy_layout(zero_)) return std::nullopt;
   const bool buckets = counts.any_reduced();
-  const bool ddp = framework_of(tables_) == Framework::ddp;
+  const bool ddp = framework_of(*tables_) == Framework::ddp;
   const double expected = static_cast<double>(zero_.stage >= 2 ? micro_steps_ : 1);
   const double made = reductions(counts);
   // The first layout of stage 1 has only one mode.
@@ -381,9 +395,9 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   if (zero_.stage == 3) add_gathers(counts, parts);
   at(parts, VolumeCause::padding) += flat_padding_;
   at(parts, VolumeCause::scalars) += scalars_of(store, rank, begin_ns, end_ns);
-  for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
-    if (tables_.params[i].frozen) continue;  // the formula has no gradient for it
-    const auto elems = static_cast<double>(tables_.params[i].elems);
+  for (std::size_t i = 0; i < tables_->params.size() && buckets; ++i) {
+    if (tables_->params[i].frozen) continue;  // the formula has no gradient for it
+    const auto elems = static_cast<double>(tables_->params[i].elems);
     const auto reduced = static_cast<double>(counts.reduced[i]);
     const double off = reduced - made * elems;
     at(parts, VolumeCause::accumulated) += (made - expected) * elems * reduction_cost(i);

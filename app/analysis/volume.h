@@ -40,7 +40,8 @@ inline constexpr std::size_t kVolumeCauses = 13;
 /// Signed elements by cause.
 using VolumeParts = std::array<double, kVolumeCauses>;
 
-/// The expected volume of a run: built once from its tables, applied to each step.
+/// The expected volume of a run, built from its tables, which must outlive it. Building parses the
+/// configuration and takes about as long as reading a small step: see KeptVolumeModel.
 class VolumeModel {
  public:
   /// `recorded_micro_steps`: of a step, if the configuration has fewer: scripts of other frameworks
@@ -85,7 +86,7 @@ class VolumeModel {
   [[nodiscard]] double reduction_cost(std::size_t param) const noexcept;
   [[nodiscard]] double reductions(const Counts& counts) const noexcept;
 
-  const instrumentation::RunTables& tables_;
+  const instrumentation::RunTables* tables_;
   plan::ZeroConfig zero_;
   std::int64_t micro_steps_ = 1;
   /// The formula includes padding, persistent parameters and scales (ZeRO++, MiCS).
@@ -96,6 +97,24 @@ class VolumeModel {
   // By parameter, if special_: elements of all gathers of a step; of one reduction.
   std::vector<double> expected_gathers_, reduction_cost_;
   std::string expression_;
+};
+
+/// The VolumeModel of the latest tables and number of micro-steps, built again only where these differ.
+class KeptVolumeModel {
+ public:
+  const VolumeModel& of(const instrumentation::RunTables& tables, std::int64_t recorded_micro_steps);
+
+ private:
+  /// The tables of a rank only grow (store::TablesOfRanks).
+  struct Key {
+    const instrumentation::RunTables* tables = nullptr;
+    std::uint32_t rank = 0;
+    std::size_t modules = 0, params = 0, slices = 0, groups = 0, config_bytes = 0;
+    std::int64_t micro_steps = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  Key key_;
+  std::optional<VolumeModel> model_;
 };
 
 }  // namespace shardscope::analysis

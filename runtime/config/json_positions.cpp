@@ -6,10 +6,12 @@
 
 namespace shardscope::config {
 
-TextPosition position_at(std::string_view text, std::size_t offset) noexcept {
-  TextPosition position{1, 1};
-  for (std::size_t i = 0; i < std::min(offset, text.size()); ++i) {
-    if (text[i] == '\n') {
+namespace {
+
+/// The position behind `text`, which begins at `position`.
+TextPosition behind(TextPosition position, std::string_view text) noexcept {
+  for (const char c : text) {
+    if (c == '\n') {
       ++position.line;
       position.column = 1;
     } else {
@@ -17,6 +19,12 @@ TextPosition position_at(std::string_view text, std::size_t offset) noexcept {
     }
   }
   return position;
+}
+
+}  // namespace
+
+TextPosition position_at(std::string_view text, std::size_t offset) noexcept {
+  return behind({1, 1}, text.substr(0, offset));
 }
 
 /// Walks brackets, strings and other values; the parser has checked the text before.
@@ -87,7 +95,7 @@ class JsonPositions::Scanner {
     if (take('}')) return;
     do {
       space();
-      const TextPosition position = position_at(text_, at_);
+      const TextPosition position = here();
       const std::string name = string();
       const std::string key = path.empty() ? name : path + "." + name;
       if (!out_.keys_.emplace(key, position).second && out_.duplicate_.empty()) out_.duplicate_ = key;
@@ -106,9 +114,19 @@ class JsonPositions::Scanner {
     (void)take(']');
   }
 
+  /// The position of at_. Counts from the last one on: each character of a text is counted once, not once a
+  /// key.
+  TextPosition here() noexcept {
+    position_ = behind(position_, text_.substr(counted_, at_ - counted_));
+    counted_ = at_;
+    return position_;
+  }
+
   std::string_view text_;
   JsonPositions& out_;
   std::size_t at_ = 0;
+  TextPosition position_{1, 1};  ///< of counted_
+  std::size_t counted_ = 0;
   LargeNumber large_;
 };
 

@@ -106,5 +106,22 @@ TEST(VolumeOfAStep, AllReducesOfOneElementOutsideBucketsAreNormsAndFlags) {
   EXPECT_EQ((*parts)[static_cast<std::size_t>(VolumeCause::scalars)], 2 * 2);
 }
 
+TEST(KeptVolume, IsBuiltAnewWhereTablesOrMicroStepsDiffer) {
+  RunBuilder run(2);
+  ev::RunTables tables = run.build().tables();
+  KeptVolumeModel kept;
+  const double once = kept.of(tables, 1).expected();
+  EXPECT_EQ(once, VolumeModel(tables, 1).expected());
+  const std::string* text = &kept.of(tables, 1).expression();
+  EXPECT_EQ(text, &kept.of(tables, 1).expression());
+  tables.config_json = R"({"gradient_accumulation_steps": 4, "zero_optimization": {"stage": 3}})";
+  EXPECT_EQ(kept.of(tables, 1).expected(), VolumeModel(tables, 1).expected());
+  EXPECT_EQ(kept.of(tables, 8).expected(), VolumeModel(tables, 8).expected());
+  EXPECT_NE(kept.of(tables, 8).expected(), once);
+  tables.params.pop_back();
+  tables.elems -= 1;
+  EXPECT_EQ(kept.of(tables, 8).expected(), VolumeModel(tables, 8).expected());
+}
+
 }  // namespace
 }  // namespace shardscope::analysis
