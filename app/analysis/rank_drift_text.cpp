@@ -92,7 +92,7 @@ nlohmann::json drifts_json(const std::optional<std::vector<RankDrift>>& drifts) 
                    {"until_ns", drift.until_ns},
                    {"over", drift.over},
                    {"excess_pct", interval_json(drift.excess_pct)},
-                   {"before_pct", drift.before_pct ? nlohmann::json(*drift.before_pct) : nullptr},
+                   {"before_pct", drift.before_pct ? nlohmann::json(*drift.before_pct) : nlohmann::json(nullptr)},
                    {"change_pct", interval_json(drift.change_pct)},
                    {"after_pct", interval_json(drift.after_pct)},
                    {"last_pct", drift.last_pct},
