@@ -211,9 +211,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& sc
   const std::int64_t limit = app.store().end_ns();
   if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !ctx.pointer.shift) {
     const double strength = ctx.pointer.ctrl ? 0.95 : kWheelZoom;
-    // While following a live run keep its edge at the same screen position.
-    app.time.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)),
-                  app.follow ? limit : scale.time_of(ctx.pointer.x), limit);
+    app.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)), scale.time_of(ctx.pointer.x));
     ctx.pointer.wheel = 0;
   }
   if (ctx.hovered(lanes) && ctx.pointer.wheel_sideways != 0) {
