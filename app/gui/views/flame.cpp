@@ -265,6 +265,7 @@ void FlameView::draw(Context& ctx, Rect room) {
     by_rank(ctx, room, painter);
   else
     over_ranks(ctx, room, painter);
+  painter.outline_cursor();
   if (!painter.hit()) return;
   if (painter.chosen() || (ctx.pointer.pressed[0] && ctx.hovered(room)))
     go_to(ctx, *painter.hit());

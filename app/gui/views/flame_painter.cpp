@@ -41,6 +41,7 @@ void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank,
         place, ImHashData(&of_rank, sizeof of_rank, ImGui::GetID(static_cast<int>(frame.node))));
     if (key.at) {
       at_ = Hit{frame.node, frame.folded, rank, frame.width_ns};
+      outlined_ = box;
       if (look == Look::plain) cursor_ = place;
     }
     if (key.chosen) {
@@ -91,6 +92,10 @@ void FlamePainter::label(const FlameFrame& frame, std::optional<std::size_t> ran
   const auto chars = static_cast<std::size_t>(std::max(1.0F, room.w / 6.0F));
   const std::string name = flame_label(tree_, frame.node, chars);
   if (ctx_.canvas.readable_in(room.w, name, Font::small)) ctx_.canvas.text_in(room, name, ink, Font::small);
+}
+
+void FlamePainter::outline_cursor() {
+  if (outlined_) ctx_.canvas.outline(*outlined_, ctx_.colors().accent, 1, 2, 2);
 }
 
 void FlamePainter::ground(std::uint32_t node, std::size_t rank, const Rect& place) {

@@ -31,6 +31,8 @@ class FlamePainter {
   [[nodiscard]] bool chosen() const noexcept { return chosen_; }
   /// Place of the box at the keyboard's cursor, of those that scroll.
   [[nodiscard]] const std::optional<Rect>& cursor() const noexcept { return cursor_; }
+  /// Outlines the box at the keyboard's cursor; call after all boxes, which would cover it.
+  void outline_cursor();
 
  private:
   [[nodiscard]] Rgb color_of(const FlameNode& node) const;
@@ -40,7 +42,7 @@ class FlamePainter {
   const FlameTree& tree_;
   const std::string& words_;
   std::optional<Hit> hit_, at_;
-  std::optional<Rect> cursor_;
+  std::optional<Rect> cursor_, outlined_;
   bool chosen_ = false;
 };
 

@@ -197,13 +197,14 @@ void LectureView::progress(Context& ctx, const Rect& room) {
   for (const ImGuiCol drawn : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
                                ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
     ImGui::PushStyleColor(drawn, ImVec4{0, 0, 0, 0});  // the marks are drawn above
-  const bool moved = ImGui::SliderInt("##scene", &scene, 0, static_cast<int>(last), "");
+  const bool moved =
+      ImGui::SliderInt("##scene", &scene, 0, static_cast<int>(last), "", ImGuiSliderFlags_NoInput);
   ImGui::PopStyleColor(5);
   ImGui::PopStyleVar(3);
-  if (ImGui::IsItemHovered()) {
+  // Not at the keyboard's cursor: the caption says the same, and the tip would cover it.
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_NoNavOverride)) {
     const float at_pointer = std::clamp((ctx.pointer.x - line.x) / std::max(each, 0.01F), 0.0F, count - 1);
-    const auto which = ctx.hovered(room) ? static_cast<std::size_t>(at_pointer) : player_.scene;
-    ctx.tip(lecture_.scenes[which].text);
+    ctx.tip(lecture_.scenes[static_cast<std::size_t>(at_pointer)].text);
   }
   const auto wanted = static_cast<std::size_t>(std::clamp(scene, 0, static_cast<int>(last)));
   if (moved && wanted != player_.scene) show(ctx.app, player_.go_to(lecture_, wanted), true);

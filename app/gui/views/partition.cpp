@@ -214,8 +214,8 @@ void PartitionView::draw(Context& ctx, Rect room) {
     return;
   }
   const Rect map{room.x + kRankGutter, room.y, room.w - kRankGutter, room.h};
-  if (ctx.hovered(map) && !ctx.pointer.shift && ctx.pointer.wheel != 0) {
-    app.elements.zoom(std::pow(0.82, static_cast<double>(ctx.pointer.wheel)),
+  if (ctx.hovered(map) && !(ctx.pointer.ctrl && ctx.pointer.shift) && ctx.pointer.wheel != 0) {
+    app.elements.zoom(std::pow(ctx.pointer.shift ? 0.5 : 0.82, static_cast<double>(ctx.pointer.wheel)),
                       position_of(map, ctx.pointer.x));
     ctx.pointer.wheel = 0;
   }
