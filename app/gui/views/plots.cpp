@@ -268,6 +268,11 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit |
                         ImPlotAxisFlags_NoTickLabels);
+  // None so close to an end that its label would be cut.
+  std::vector<double> ticks = ticks_between(range.Min, range.Max, std::max(2, static_cast<int>(room.w / 80)));
+  const double margin = 0.06 * (range.Max - range.Min);
+  std::erase_if(ticks, [&](double at) { return at < range.Min + margin || at > range.Max - margin; });
+  if (!ticks.empty()) ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()));
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].empty()) continue;
