@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/gui/model/arrivals.h"
 #include "app/gui/model/break_list.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
@@ -57,6 +58,7 @@ struct AppState {
   mutable FamilyCache family;
   mutable RelationCache relations;
   mutable InsideCache inside;
+  mutable BarrierTexts barriers;
   mutable ModuleInStepCache module_in_step;
   /// The span under the pointer in the last frame; spans of the same name are highlighted.
   std::optional<store::Span> hovered_span;

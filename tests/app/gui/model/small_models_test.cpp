@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/arrivals.h"
 #include "app/gui/model/command_run.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/curve.h"
@@ -222,6 +223,27 @@ TEST(MicroSteps, AreThoseOfTheStepInOrder) {
   EXPECT_EQ(first[2].end_ns, 550);
   EXPECT_EQ(first[2].number, 2U);
   EXPECT_TRUE(micro_steps_of(store, store.steps()[1]).empty()) << "a step of one needs no lines";
+}
+
+TEST(Barriers, SayWhoWaitedForWhom) {
+  test::RunBuilder run(3);
+  const auto barrier = static_cast<std::uint8_t>(ev::CollectiveOp::barrier);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    run.span(rank, 0, 1000, ev::EventKind::step_begin, ev::StreamId::host, 0);
+    run.span(rank, rank == 1 ? 300 : 100, 400, ev::EventKind::collective_begin, ev::StreamId::reduce, 5, 5,
+             barrier);
+  }
+  const store::Store& store = run.build();
+  BarrierTexts texts;
+  const auto of = [&](std::uint32_t rank) {
+    const store::LaneId lane{rank, ev::StreamId::reduce};
+    return texts.of(1, store, lane, store.spans(lane, 0).front());
+  };
+  EXPECT_EQ(of(0), "barrier, waits for rank 1");
+  EXPECT_EQ(of(1), "barrier, last to arrive");
+  EXPECT_EQ(of(2), "barrier, waits for rank 1");
+  EXPECT_EQ(of(0), "barrier, waits for rank 1") << "kept";
+  EXPECT_EQ(barrier_text({{4, 10, 0}}, 4), "barrier") << "no other rank was recorded";
 }
 
 TEST(ComparedPanels, AFigureAndASettingLeadToWhereTheyAreSeen) {
