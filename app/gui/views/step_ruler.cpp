@@ -40,8 +40,9 @@ std::string micro_step_lines(Context& ctx, const store::StepRow& step, const Rec
     if (&one != &all.front()) ctx.canvas.vertical(x0, hit.y, hit.h, ctx.colors().base, 0.9F);
     if (ctx.pointer.x < x0 || ctx.pointer.x >= x1) continue;
     ctx.canvas.fill({x0, hit.bottom() - 3, x1 - x0, 3}, ctx.colors().text, 0.8F);
-    under = "micro-step " + std::to_string(one.number) + " of " + std::to_string(all.size()) + ", " +
-            duration(one.end_ns - one.begin_ns).text();
+    // Frameworks number them over the run.
+    under = "micro-step " + std::to_string(one.number) + ", " + std::to_string(&one - all.data() + 1) +
+            " of " + std::to_string(all.size()) + ": " + duration(one.end_ns - one.begin_ns).text();
   }
   return under;
 }
