@@ -205,4 +205,22 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, 
   return ops;
 }
 
+OpRow row_of(CollectiveOp op, const OpTotals& totals) {
+  OpRow row;
+  row.op = op;
+  row.count = totals.count;
+  row.bytes = totals.bytes;
+  row.elems = totals.elems;
+  const auto bytes = static_cast<double>(totals.bytes);
+  if (totals.transfer_ns > 0 && totals.bytes > 0) {
+    row.algbw_gbs = bytes / static_cast<double>(totals.transfer_ns);  // bytes/ns = GB/s
+    row.busbw_gbs = totals.bus_bytes / static_cast<double>(totals.transfer_ns);
+  }
+  if (totals.waiting_ns > 0 && totals.bytes > 0) {
+    row.algbw_waiting_gbs = bytes / totals.waiting_ns;
+    row.busbw_waiting_gbs = totals.bus_bytes / totals.waiting_ns;
+  }
+  return row;
+}
+
 }  // namespace shardscope::analysis

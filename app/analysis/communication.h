@@ -70,6 +70,9 @@ struct CollectiveRanks {
 [[nodiscard]] std::map<instrumentation::CollectiveOp, OpTotals> collectives_of_step(
     const store::Store& store, const RankStep& lowest, const CollectiveTimes& times);
 
+/// The totals of an operation with its rates (metrics.md 2.3).
+[[nodiscard]] OpRow row_of(instrumentation::CollectiveOp op, const OpTotals& totals);
+
 /// Outcomes of a rank's prefetches in [begin, end), a completed step: gathered parameters are released within
 /// the step of their prefetch. As reported by the rank (prefetch_outcome), or derived_outcomes() if it
 /// reports none.

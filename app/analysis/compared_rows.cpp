@@ -35,9 +35,14 @@ struct Measured {
   std::size_t most_steps = SIZE_MAX;
   std::uint32_t until_step = UINT32_MAX;
   std::size_t most_ranks = SIZE_MAX;
+  std::optional<std::uint32_t> only;
   /// The ranks over which a step's figures are averaged.
   [[nodiscard]] std::span<const RankStep> ranks_of(const StepDigest& step) const {
-    return std::span(step.ranks).first(std::min(most_ranks, step.ranks.size()));
+    const std::span<const RankStep> ranks(step.ranks);
+    if (!only) return ranks.first(std::min(most_ranks, ranks.size()));
+    const auto at = std::ranges::lower_bound(ranks, *only, {}, &RankStep::rank);
+    const bool there = at != ranks.end() && at->rank == *only;
+    return there ? ranks.subspan(static_cast<std::size_t>(at - ranks.begin()), 1) : ranks.first(0);
   }
 };
 
@@ -93,7 +98,7 @@ RowValues module_rows(const store::Store& store, const Measured& digest) {
   std::set<std::uint32_t> steps;
   for_each_measured(digest, [&](const StepDigest& step) {
     steps.insert(step.step);
-    const double part = 1 / static_cast<double>(digest.ranks_of(step).size());
+    const double part = 1 / static_cast<double>(std::max<std::size_t>(1, digest.ranks_of(step).size()));
     for (const RankStep& rank : digest.ranks_of(step)) {
       for_each_span(
           store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
@@ -117,7 +122,7 @@ RowValues kernel_rows(const store::Store& store, const Measured& digest) {
   RowValues gpu, host;
   std::set<std::uint32_t> gpu_steps, host_steps;
   const auto add_rank = [&](const StepDigest& step, const RankStep& rank) {
-    const double part = 1 / static_cast<double>(digest.ranks_of(step).size());
+    const double part = 1 / static_cast<double>(std::max<std::size_t>(1, digest.ranks_of(step).size()));
     const auto add = [&](const store::Span& span, std::uint32_t number, bool on_gpu) {
       if (span.end_ns == store::kOpen || span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
         return;
@@ -161,7 +166,7 @@ RowValues parameter_rows(const store::Store& store, const Measured& digest) {
   RowValues out;
   std::set<std::uint32_t> steps;
   const auto add_rank = [&](const StepDigest& step, const RankStep& rank) {
-    const double part = 1 / static_cast<double>(digest.ranks_of(step).size());
+    const double part = 1 / static_cast<double>(std::max<std::size_t>(1, digest.ranks_of(step).size()));
     std::map<std::uint32_t, std::int64_t> since;
     const auto whole = [&](std::uint32_t param, std::int64_t from_ns, std::int64_t to_ns) {
       out[{param_name(store, param), "whole on a rank", "ms"}][step.step] +=
@@ -192,9 +197,9 @@ RowValues parameter_rows(const store::Store& store, const Measured& digest) {
 }
 
 RowValues values_of(const Run& run, CompareBy by, std::size_t most_steps, std::uint32_t until_step,
-                    std::size_t most_ranks) {
+                    std::size_t most_ranks, std::optional<std::uint32_t> only) {
   const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
-  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, until_step, most_ranks};
+  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, until_step, most_ranks, only};
   switch (by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
@@ -262,7 +267,7 @@ std::optional<double> middle(const RowValues& rows, const RowKey& key) {
 }  // namespace
 
 ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t most_steps,
-                        std::size_t most_ranks, Confidence of) {
+                        std::size_t most_ranks, Confidence of, std::optional<std::uint32_t> only) {
   ComparedRows out;
   if (by == CompareBy::memory) {
     out = by_memory(a, b);
@@ -273,8 +278,8 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t mo
       if (run->digest != nullptr && !run->digest->steps().empty())
         until = std::min(until, run->digest->steps().back().step);
     if (most_steps == SIZE_MAX) until = UINT32_MAX;
-    const RowValues of_a = values_of(a, by, most_steps, until, most_ranks),
-                    of_b = values_of(b, by, most_steps, until, most_ranks);
+    const RowValues of_a = values_of(a, by, most_steps, until, most_ranks, only),
+                    of_b = values_of(b, by, most_steps, until, most_ranks, only);
     std::set<RowKey> keys;
     for (const auto& [key, values] : of_a) keys.insert(key);
     for (const auto& [key, values] : of_b) keys.insert(key);

@@ -33,9 +33,10 @@ struct ComparedRows {
 /// How often the intervals of a table hold the true difference: each with 95 %, or all together.
 enum class Confidence : std::uint8_t { each_row, all_rows };
 /// Compares the latest `most_steps` measured steps of each run; with digests, the latest steps that both runs
-/// have. Means are over the lowest `most_ranks` ranks.
+/// have. Means are over the lowest `most_ranks` ranks, or of `only` this rank.
 [[nodiscard]] ComparedRows compare_by(const Run& a, const Run& b, CompareBy by,
                                       std::size_t most_steps = SIZE_MAX, std::size_t most_ranks = SIZE_MAX,
-                                      Confidence of = Confidence::all_rows);
+                                      Confidence of = Confidence::all_rows,
+                                      std::optional<std::uint32_t> only = {});
 
 }  // namespace shardscope::analysis

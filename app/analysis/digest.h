@@ -28,6 +28,14 @@ struct OpTotals {
   /// Sums over its instances: the shortest transfer over ranks; the mean duration, waiting included.
   std::int64_t transfer_ns = 0;
   double waiting_ns = 0;
+  void add(const OpTotals& other) noexcept {
+    count += other.count;
+    bytes += other.bytes;
+    elems += other.elems;
+    bus_bytes += other.bus_bytes;
+    transfer_ns += other.transfer_ns;
+    waiting_ns += other.waiting_ns;
+  }
 };
 
 struct StepDigest {

@@ -83,22 +83,23 @@ nlohmann::json drifts_json(const std::optional<std::vector<RankDrift>>& drifts) 
   if (!drifts) return nullptr;
   nlohmann::json out = nlohmann::json::array();
   for (const RankDrift& drift : *drifts) {
-    out.push_back({{"rank", drift.rank},
-                   {"shape", name_of(drift.shape)},
-                   {"since_ns", drift.since_ns},
-                   {"since_low_ns", drift.since_low_ns},
-                   {"since_high_ns", drift.since_high_ns},
-                   {"since_step", drift.since_step},
-                   {"until_ns", drift.until_ns},
-                   {"over", drift.over},
-                   {"excess_pct", interval_json(drift.excess_pct)},
-                   {"before_pct", drift.before_pct ? nlohmann::json(*drift.before_pct) : nlohmann::json(nullptr)},
-                   {"change_pct", interval_json(drift.change_pct)},
-                   {"after_pct", interval_json(drift.after_pct)},
-                   {"last_pct", drift.last_pct},
-                   {"pct_per_hour", interval_json(drift.pct_per_hour)},
-                   {"own_ms", drift.own_ms},
-                   {"others_ms", drift.others_ms}});
+    out.push_back(
+        {{"rank", drift.rank},
+         {"shape", name_of(drift.shape)},
+         {"since_ns", drift.since_ns},
+         {"since_low_ns", drift.since_low_ns},
+         {"since_high_ns", drift.since_high_ns},
+         {"since_step", drift.since_step},
+         {"until_ns", drift.until_ns},
+         {"over", drift.over},
+         {"excess_pct", interval_json(drift.excess_pct)},
+         {"before_pct", drift.before_pct ? nlohmann::json(*drift.before_pct) : nlohmann::json(nullptr)},
+         {"change_pct", interval_json(drift.change_pct)},
+         {"after_pct", interval_json(drift.after_pct)},
+         {"last_pct", drift.last_pct},
+         {"pct_per_hour", interval_json(drift.pct_per_hour)},
+         {"own_ms", drift.own_ms},
+         {"others_ms", drift.others_ms}});
   }
   return out;
 }

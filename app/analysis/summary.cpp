@@ -346,37 +346,13 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
       ++explained;
       explained_elements += step.elements();
     }
-    for (const auto& [op, of_step] : step.ops) {
-      OpTotals& sum = totals[op];
-      sum.count += of_step.count;
-      sum.bytes += of_step.bytes;
-      sum.elems += of_step.elems;
-      sum.bus_bytes += of_step.bus_bytes;
-      sum.transfer_ns += of_step.transfer_ns;
-      sum.waiting_ns += of_step.waiting_ns;
-    }
+    for (const auto& [op, of_step] : step.ops) totals[op].add(of_step);
   }
   // If some steps have an explained volume, use only those: the parts must sum to the total.
   summary.elements_steps = explained > 0 ? explained : summary.ops_steps;
   if (summary.elements_steps > 0)
     summary.elements_per_step = (explained > 0 ? explained_elements : elements) / summary.elements_steps;
-  for (const auto& [op, sum] : totals) {
-    OpRow row;
-    row.op = op;
-    row.count = sum.count;
-    row.bytes = sum.bytes;
-    row.elems = sum.elems;
-    const auto bytes = static_cast<double>(sum.bytes);
-    if (sum.transfer_ns > 0 && sum.bytes > 0) {
-      row.algbw_gbs = bytes / static_cast<double>(sum.transfer_ns);  // bytes/ns = GB/s
-      row.busbw_gbs = sum.bus_bytes / static_cast<double>(sum.transfer_ns);
-    }
-    if (sum.waiting_ns > 0 && sum.bytes > 0) {
-      row.algbw_waiting_gbs = bytes / sum.waiting_ns;
-      row.busbw_waiting_gbs = sum.bus_bytes / sum.waiting_ns;
-    }
-    summary.ops.push_back(row);
-  }
+  for (const auto& [op, sum] : totals) summary.ops.push_back(row_of(op, sum));
   expect_volume(store, digest, explained > 0 ? explained_steps : counted_steps, summary);
   explain_volume(digest, summary);
 }

@@ -199,6 +199,54 @@ std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank, const 
   return out;
 }
 
+std::vector<AliveNode> alive_by_owner(const Session& run, std::uint32_t rank, const AliveMemory& alive) {
+  const std::vector<store::BucketState> buckets = run.store().buckets_at(rank, alive.at_ns);
+  const auto larger = [](const AliveNode& a, const AliveNode& b) { return a.bytes > b.bytes; };
+  std::map<std::string, std::map<C, std::vector<AliveNode>>> blocks;
+  std::vector<AliveNode> out;
+  for (const AliveBytes& part : alive.parts) {
+    AliveNode owner = leaf(run, rank, part, alive.at_ns, buckets);
+    if (part.owner == ev::kNoId) {
+      owner.why = owner.label + (owner.why.empty() ? "" : ": " + owner.why);
+      owner.label = word(part.category);
+      out.push_back(std::move(owner));
+      continue;
+    }
+    const std::string block(block_of(owner.label));
+    blocks[block][part.category].push_back(std::move(owner));
+  }
+  for (auto& [name, categories] : blocks) {
+    AliveNode block;
+    block.label = name;
+    for (auto& [category, owners] : categories) {
+      std::ranges::stable_sort(owners, larger);
+      AliveNode node;
+      node.label = word(category);
+      node.category = category;
+      node.why = std::to_string(owners.size()) + (owners.size() == 1 ? " owner" : " owners");
+      node.children = std::move(owners);
+      add_up(node);
+      block.children.push_back(std::move(node));
+    }
+    std::ranges::stable_sort(block.children, larger);
+    block.category = block.children.front().category;  // its largest
+    add_up(block);
+    out.push_back(std::move(block));
+  }
+  for (const C category : stack_order()) {
+    const std::int64_t more = alive.unexplained[static_cast<std::size_t>(category)];
+    if (more == 0) continue;
+    AliveNode rest;
+    rest.label = std::string(word(category)) + ", allocation not recorded";
+    rest.category = category;
+    rest.bytes = more;
+    rest.why = "events are missing, or the detail was below params when it was made";
+    out.push_back(std::move(rest));
+  }
+  std::ranges::stable_sort(out, larger);
+  return out;
+}
+
 std::vector<AliveNode> alive_difference(const Session& run, std::uint32_t rank, const AliveMemory& before,
                                         const AliveMemory& after) {
   std::map<Key, std::pair<AliveBytes, AliveBytes>> both;

@@ -50,6 +50,10 @@ struct AliveNode {
 /// A node with a single child is merged with it: a block with one owner is shown as that owner.
 [[nodiscard]] std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank,
                                                 const AliveMemory& alive);
+/// The same by owner first: blocks of the model, in each the categories, in these their owners. What has no
+/// owner comes as its category.
+[[nodiscard]] std::vector<AliveNode> alive_by_owner(const Session& run, std::uint32_t rank,
+                                                    const AliveMemory& alive);
 /// Changes from `before` to `after`, largest first; unchanged owners are left out.
 [[nodiscard]] std::vector<AliveNode> alive_difference(const Session& run, std::uint32_t rank,
                                                       const AliveMemory& before, const AliveMemory& after);

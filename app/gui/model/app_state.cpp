@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "app/gui/model/step_of.h"
 #include "app/store/gather_contents.h"
 #include "app/store/retention.h"
 
@@ -58,12 +59,30 @@ void AppState::place_once() {
 
 void AppState::advance() {
   if (!run->live() || !follow || !time_placed) return;
-  time.follow(store().end_ns());
+  const std::optional<std::int64_t> length =
+      own_length ? std::nullopt : newest_steps_ns(store().steps(), timeline.view.followed_steps);
+  if (length)
+    time.follow(store().end_ns(), *length);
+  else
+    time.follow(store().end_ns());
 }
 
 void AppState::toggle_follow() {
   follow = !follow;
+  own_length = false;
   if (follow) cursor_ns.reset();
+}
+
+void AppState::follow_newest(std::uint32_t steps) {
+  timeline.view.followed_steps = std::min(steps, ViewOptions::kMostFollowedSteps);
+  follow = true;
+  own_length = false;
+  cursor_ns.reset();
+}
+
+void AppState::zoom(double factor, std::int64_t anchor_ns) {
+  own_length = follow;
+  time.zoom(factor, follow ? store().end_ns() : anchor_ns, store().end_ns());
 }
 
 void AppState::select_span(store::LaneId lane, const store::Span& span) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/analysis/summary.h"
+#include "app/gui/model/arrivals.h"
 #include "app/gui/model/break_list.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/finder.h"
@@ -57,12 +58,14 @@ struct AppState {
   mutable FamilyCache family;
   mutable RelationCache relations;
   mutable InsideCache inside;
+  mutable BarrierTexts barriers;
   mutable ModuleInStepCache module_in_step;
   /// The span under the pointer in the last frame; spans of the same name are highlighted.
   std::optional<store::Span> hovered_span;
   TimeAxis time;
-  bool time_placed = false;               ///< the initial range has been set
-  bool follow = true;                     ///< live: the range follows the newest event
+  bool time_placed = false;  ///< the initial range has been set
+  bool follow = true;        ///< live: the range follows the newest event
+  bool own_length = false;   ///< zoomed by hand while following: ViewOptions::followed_steps waits until then
   std::optional<std::int64_t> cursor_ns;  ///< the time looked at; empty: the live edge, or the end
 
   /// Time under the pointer: hover_ns is drawn by every panel with a time axis; the panel
@@ -124,6 +127,10 @@ struct AppState {
   void advance();
   /// Starts or stops following the live edge.
   void toggle_follow();
+  /// Keeps the newest steps in the range while following (ViewOptions::followed_steps), and follows.
+  void follow_newest(std::uint32_t steps);
+  /// Scales the range around `anchor_ns`; while following, around the live edge.
+  void zoom(double factor, std::int64_t anchor_ns);
 
   void select_span(store::LaneId lane, const store::Span& span);
   void select_param(std::uint32_t param, std::uint32_t rank);

@@ -1,6 +1,8 @@
 #include "app/gui/model/arrivals.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "instrumentation/event_fields.h"
 
@@ -29,6 +31,25 @@ std::vector<Arrival> arrivals(const store::Store& store, store::LaneId lane, con
   const std::int64_t earliest = std::ranges::min(all, {}, &Arrival::at_ns).at_ns;
   for (Arrival& arrival : all) arrival.late_ns = arrival.at_ns - earliest;
   return all;
+}
+
+std::string barrier_text(const std::vector<Arrival>& all, std::uint32_t rank) {
+  const Arrival* const last = last_to_arrive(all);
+  if (last == nullptr) return "barrier";
+  return last->rank == rank ? "barrier, last to arrive"
+                            : "barrier, waits for rank " + std::to_string(last->rank);
+}
+
+std::string BarrierTexts::of(std::uint64_t run, const store::Store& store, store::LaneId lane,
+                             const store::Span& barrier) {
+  if (run_ != run || texts_.size() >= kMost) texts_.clear();
+  run_ = run;
+  const auto key = std::tuple(lane.rank, lane.stream, barrier.begin_ns);
+  if (const auto known = texts_.find(key); known != texts_.end()) return known->second;
+  std::string text = barrier_text(arrivals(store, lane, barrier), lane.rank);
+  // Until it has ended, more ranks may arrive.
+  if (barrier.end_ns != store::kOpen) texts_[key] = text;
+  return text;
 }
 
 const Arrival* last_to_arrive(const std::vector<Arrival>& all) {

@@ -43,7 +43,7 @@ Table operation_table(std::span<const LabelledRun> runs) {
   Table table;
   table.columns = {
       {"operation", 1.3F},
-      {"count", 0.6F, true, "Over the measured steps"},
+      {"count", 0.6F, true, "Over the measured steps; of a range those that begin in it"},
       {"bytes", 0.9F, true, "S: full size over all ranks (metrics 2.3)"},
       {"algbw", 0.9F, true,
        "Of the transfer alone: S / time from when all ranks had entered to the end, the least over ranks"},
@@ -53,13 +53,13 @@ Table operation_table(std::span<const LabelledRun> runs) {
   add_letter(table, runs);
   std::vector<ev::CollectiveOp> ops;
   for (const LabelledRun& run : runs) {
-    for (const analysis::OpRow& op : run.run->summary().ops) {
+    for (const analysis::OpRow& op : run.figures().ops) {
       if (std::ranges::find(ops, op.op) == ops.end()) ops.push_back(op.op);
     }
   }
   for (const ev::CollectiveOp which : ops) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      for (const analysis::OpRow& op : runs[i].run->summary().ops) {
+      for (const analysis::OpRow& op : runs[i].figures().ops) {
         if (op.op != which) continue;
         table.add({{word(op.op), {}, Tone::normal, meaning_of_op(op.op), ""},
                    number_cell(static_cast<double>(op.count), count(static_cast<double>(op.count)).text()),
@@ -76,19 +76,19 @@ Table operation_table(std::span<const LabelledRun> runs) {
 
 RankTable overlap_table(std::span<const LabelledRun> runs) {
   RankTable out;
-  out.table.columns = {
-      {"rank", 0.5F, true},
-      {"hidden and exposed", 2.4F, false,
-       "Communication of the measured steps: hidden behind computation, and exposed (hatched). "
-       "Exposed is not the same as blocking: see the waits",
-       false, 100},
-      {"hidden", 0.6F, true, "100 (1 - exposed communication / |communication|)"},
-      {"exposed", 0.8F, true, "Communication while nothing was computed"},
-      {"communication", 0.8F, true, "|communication|: union of the rank's collectives"},
-      {"fetch wait", 0.8F, true, "Compute waited for a gather"}};
+  out.table.columns = {{"rank", 0.5F, true},
+                       {"hidden and exposed", 2.4F, false,
+                        "Communication of the measured steps, or of the range: hidden behind computation, "
+                        "and exposed (hatched). "
+                        "Exposed is not the same as blocking: see the waits",
+                        false, 100},
+                       {"hidden", 0.6F, true, "100 (1 - exposed communication / |communication|)"},
+                       {"exposed", 0.8F, true, "Communication while nothing was computed"},
+                       {"communication", 0.8F, true, "|communication|: union of the rank's collectives"},
+                       {"fetch wait", 0.8F, true, "Compute waited for a gather"}};
   add_letter(out.table, runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const analysis::RankSummary& rank : runs[i].run->summary().ranks) {
+    for (const analysis::RankSummary& rank : runs[i].figures().ranks) {
       const bool known = rank.time.known();
       const auto ns = [&](std::int64_t value) {
         return known ? number_cell(static_cast<double>(value), duration(value).text())
@@ -116,7 +116,7 @@ SpanTable wait_table(std::span<const LabelledRun> runs) {
   add_letter(out.table, runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Session& run = *runs[i].run;
-    for (const analysis::Wait& one : run.longest_waits()) {
+    for (const analysis::Wait& one : runs[i].longest_waits()) {
       const std::uint32_t rank = one.rank;
       const store::Span& wait = one.span;
       const store::SpanTime time = store::time_of(run.store(), rank, wait);

@@ -1,5 +1,5 @@
-// Tables of the Communication panel: operations, ranks, waits and single collectives, of one run or of A and
-// B.
+// Tables of the Communication panel: operations, ranks, waits and single collectives, of one run, of a range
+// of it, or of A and B.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/model/range_communication.h"
 #include "app/gui/model/session.h"
 #include "app/gui/model/table.h"
 
@@ -16,6 +17,13 @@ namespace shardscope::gui {
 struct LabelledRun {
   const Session* run = nullptr;
   const char* letter = "";
+  const RangeCommunication::Figures* of_range = nullptr;  ///< in place of the figures of the whole run
+  [[nodiscard]] const analysis::Summary& figures() const {
+    return of_range != nullptr ? of_range->summary : run->summary();
+  }
+  [[nodiscard]] const std::vector<analysis::Wait>& longest_waits() const {
+    return of_range != nullptr ? of_range->longest_waits : run->longest_waits();
+  }
 };
 
 /// Adds the column with the run's letter, and its cell; none with a single run.

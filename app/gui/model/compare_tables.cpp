@@ -171,9 +171,9 @@ std::string title_of(const ComparedSeries& row, const NameCells& names) {
 Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& names) {
   Table table;
   if (steps.rows.empty()) return table;
-  const std::string each = "Median over " + steps_text(steps) +
-                           (of == SeriesOf::collective ? "; times are means over the ranks"
-                                                       : "; of the lowest rank, without pauses");
+  const std::string each =
+      "Median over " + steps_text(steps) +
+      (of == SeriesOf::collective ? "; times are means over the ranks" : "; of one rank, without pauses");
   if (of == SeriesOf::phase)
     table.columns = {{"phase", 1.4F, false, "Of the compute stream, in order of execution"}};
   else if (of == SeriesOf::module)
@@ -207,18 +207,18 @@ Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& nam
 }
 
 Table compared_table(const Session& a, const Session& b, analysis::CompareBy by, std::size_t most_steps,
-                     const ComparedDigests& digests) {
+                     const ComparedDigests& digests, std::optional<std::uint32_t> rank) {
   const auto of = [](const Session& run, const analysis::Digest* digest) {
     return analysis::Run{&run.store(), &run.summary(), digest_for(run, digest)};
   };
   // One rank only: a frame has no time for all.
-  const analysis::ComparedRows compared = analysis::compare_by(of(a, digests.a), of(b, digests.b), by,
-                                                               most_steps, 1, analysis::Confidence::each_row);
+  const analysis::ComparedRows compared = analysis::compare_by(
+      of(a, digests.a), of(b, digests.b), by, most_steps, 1, analysis::Confidence::each_row, rank);
   Table table;
   if (compared.rows.empty()) return table;
-  const char* const each = by == analysis::CompareBy::memory
-                               ? "Of the rank that held most, at its peak"
-                               : "Median over the latest steps, of the lowest rank";
+  const char* const each = by == analysis::CompareBy::memory ? "Of the rank that held most, at its peak"
+                           : rank                            ? "Median over the latest steps, of this rank"
+                                  : "Median over the latest steps, of the lowest rank";
   table.columns = {
       {.name = by == analysis::CompareBy::memory ? "memory" : "parameter", .weight = 2, .smallest = 120},
       {"figure", 1.0F},
@@ -263,6 +263,36 @@ Table setting_table(const std::vector<std::string>& changes) {
                {change.substr(arrow + 4), {}, Tone::normal, {}, ""}});
   }
   return table;
+}
+
+std::string_view panel_of_metric(std::string_view metric) {
+  const auto has = [&](std::string_view word) { return metric.find(word) != std::string_view::npos; };
+  if (has("memory")) return "memory";
+  if (has("flush")) return "buckets";
+  if (has("unrecorded")) return "trace_info";
+  if (metric == "step time" || has("tokens") || has("loss")) return "overview";
+  if (metric == "idle") return "timeline";
+  return "communication";
+}
+
+std::string_view panel_of_setting(std::string_view key) {
+  struct Seen {
+    std::string_view part, panel;
+  };
+  // The first that is part of the key.
+  static constexpr Seen kSeen[] = {{"reduce_bucket", "buckets"},   {"allgather_bucket", "communication"},
+                                   {"prefetch", "stepper"},        {"max_live", "stepper"},
+                                   {"max_reuse", "stepper"},       {"persistence", "partition"},
+                                   {"offload", "memory"},          {"activation", "memory"},
+                                   {"overlap", "timeline"},        {"accumulation", "timeline"},
+                                   {"batch", "timeline"},          {"hpz", "communication"},
+                                   {"quantized", "communication"}, {"mics", "communication"},
+                                   {"stage", "partition"},         {"fp16", "overview"},
+                                   {"bf16", "overview"},           {"optimizer", "overview"},
+                                   {"scheduler", "overview"}};
+  for (const Seen& seen : kSeen)
+    if (key.find(seen.part) != std::string_view::npos) return seen.panel;
+  return "trace_info";
 }
 
 }  // namespace shardscope::gui

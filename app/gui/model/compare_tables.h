@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/analysis/compared_rows.h"
@@ -49,10 +50,14 @@ struct Change {
 /// "h.3.attn forward", "all-gather, time, with waiting".
 [[nodiscard]] std::string title_of(const ComparedSeries& row, const NameCells& names);
 /// Rows of compare_by() (compared_rows.h) for parameters, or for memory by category: name, figure, A, B and
-/// change. Parameters: over the latest `most_steps` steps of each run, with the interval of the change.
-/// Largest change first; empty where neither run recorded any.
+/// change. Parameters: of `rank` (else of each run's lowest) over the latest `most_steps` steps of each run,
+/// with the interval of the change. Largest change first; empty where neither run recorded any.
 [[nodiscard]] Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
-                                   std::size_t most_steps, const ComparedDigests& digests = {});
+                                   std::size_t most_steps, const ComparedDigests& digests = {},
+                                   std::optional<std::uint32_t> rank = {});
+/// The panel that shows a figure, or what a setting governs.
+[[nodiscard]] std::string_view panel_of_metric(std::string_view metric);
+[[nodiscard]] std::string_view panel_of_setting(std::string_view key);
 /// Splits each "key: before -> after" into three columns.
 [[nodiscard]] Table setting_table(const std::vector<std::string>& changes);
 

@@ -104,11 +104,12 @@ void fill_up(SeriesList& list, const std::set<std::uint32_t>& steps) {
     for (const std::uint32_t step : steps) values.try_emplace(step, 0);
 }
 
-SeriesList phase_series(const store::Store& store, const StepNumbers& steps) {
+SeriesList phase_series(const store::Store& store, const StepNumbers& steps,
+                        std::optional<std::uint32_t> of) {
   SeriesList out;
   std::set<std::uint32_t> with_phases;
   ValuesByStep outside;
-  const auto rank = rank_or_lowest(store, std::nullopt);
+  const auto rank = rank_or_lowest(store, of);
   for (const std::uint32_t number : steps) {
     const store::StepRow* const row = row_of(store, number);
     if (row == nullptr || !rank) continue;
@@ -127,11 +128,13 @@ SeriesList phase_series(const store::Store& store, const StepNumbers& steps) {
   return out;
 }
 
-SeriesList module_series(const store::Store& store, const StepNumbers& steps) {
+SeriesList module_series(const store::Store& store, const StepNumbers& steps,
+                         std::optional<std::uint32_t> of) {
   SeriesList out;
   std::set<std::uint32_t> with_modules;
-  if (store.ranks().empty() || !store.has_tables()) return out;
-  const store::LaneId lane{store.ranks().front().rank, ev::StreamId::compute};
+  const auto rank = rank_or_lowest(store, of);
+  if (!rank || !store.has_tables()) return out;
+  const store::LaneId lane{*rank, ev::StreamId::compute};
   for (const std::uint32_t number : steps) {
     const store::StepRow* const row = row_of(store, number);
     if (row == nullptr) continue;
@@ -208,7 +211,7 @@ std::optional<double> ComparedSeries::median_a() const { return median_of(a); }
 std::optional<double> ComparedSeries::median_b() const { return median_of(b); }
 
 ComparedSteps compared_series(const Session& a, const Session& b, SeriesOf of, std::size_t most_steps,
-                              const ComparedDigests& digests) {
+                              const ComparedDigests& digests, std::optional<std::uint32_t> rank) {
   const store::Store &store_a = a.store(), &store_b = b.store();
   std::pair<StepNumbers, StepNumbers> steps;
   ComparedSteps out;
@@ -228,7 +231,7 @@ ComparedSteps compared_series(const Session& a, const Session& b, SeriesOf of, s
     steps = chosen_steps(measured_steps(store_a), measured_steps(store_b), most_steps);
     bound_by_spans(store_a, store_b, steps.first, steps.second);
     const auto series = of == SeriesOf::phase ? phase_series : module_series;
-    out = paired(series(store_a, steps.first), series(store_b, steps.second));
+    out = paired(series(store_a, steps.first, rank), series(store_b, steps.second, rank));
   }
   // What only B has comes before the time that no phase has.
   if (of == SeriesOf::phase)

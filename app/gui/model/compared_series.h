@@ -37,10 +37,12 @@ struct ComparedSteps {
   std::size_t steps_a = 0, steps_b = 0, both = 0;  ///< read of each run, and of these with the same number
 };
 
-/// Over the latest `most_steps` measured steps that both runs have (without any: of each run), of each run's
-/// lowest rank; of very large steps fewer. A phase or module that does not run in a step takes 0 in it.
+/// Over the latest `most_steps` measured steps that both runs have (without any: of each run), of `rank`, or
+/// of each run's lowest (collectives always); of very large steps fewer. A phase or module that does not run
+/// in a step takes 0 in it.
 [[nodiscard]] ComparedSteps compared_series(const Session& a, const Session& b, SeriesOf of,
-                                            std::size_t most_steps, const ComparedDigests& digests = {});
+                                            std::size_t most_steps, const ComparedDigests& digests = {},
+                                            std::optional<std::uint32_t> rank = {});
 
 /// "39 steps with the same number in both runs".
 [[nodiscard]] std::string steps_text(const ComparedSteps& steps);

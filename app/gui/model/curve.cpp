@@ -60,6 +60,20 @@ std::optional<ValueRange> value_range(std::span<const std::vector<double>> curve
   return out;
 }
 
+bool spans_decades(std::span<const std::vector<double>> curves) {
+  constexpr double kDecades = 1000;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const std::vector<double>& curve : curves) {
+    for (const double value : curve) {
+      if (!std::isfinite(value)) continue;
+      if (value <= 0) return false;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  }
+  return high >= low * kDecades;
+}
+
 std::vector<double> finite(std::span<const double> values) {
   std::vector<double> out;
   std::ranges::copy_if(values, std::back_inserter(out), [](double value) { return std::isfinite(value); });

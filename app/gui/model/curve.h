@@ -28,6 +28,10 @@ enum class Scale : bool { linear, logarithmic };
 [[nodiscard]] std::optional<ValueRange> value_range(std::span<const std::vector<double>> curves, Zero zero,
                                                     Scale scale);
 
+/// Whether the values are positive and span at least three decades: a linear axis would show the largest
+/// alone.
+[[nodiscard]] bool spans_decades(std::span<const std::vector<double>> curves);
+
 /// Drops values that are not finite.
 [[nodiscard]] std::vector<double> finite(std::span<const double> values);
 

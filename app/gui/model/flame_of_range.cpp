@@ -4,6 +4,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/panel_range.h"
 
 namespace shardscope::gui {
 namespace {
@@ -16,7 +17,7 @@ constexpr int kPatience = 30;
 
 TimeRange FlameOfRange::range_of(const AppState& app, FlameScope scope) {
   if (scope == FlameScope::run) return {0, app.store().end_ns() + 1};
-  return app.measured.value_or(app.time.range());
+  return panel_range(app).range;
 }
 
 bool FlameOfRange::advance(const AppState& app, FlameScope scope, FlameOf of, std::chrono::nanoseconds time) {
@@ -44,8 +45,8 @@ bool FlameOfRange::advance(const AppState& app, FlameScope scope, FlameOf of, st
 
 std::string flame_heading(const AppState& app, FlameScope scope, FlameSplit split, const FlameTree& tree) {
   const TimeRange& range = tree.query().range;
-  std::string text = scope == FlameScope::run ? "whole run" : app.measured ? "measured range" : "range shown";
-  text += ", " + duration(range.length()).text();
+  std::string text = scope == FlameScope::run ? "whole run, " + duration(range.length()).text()
+                                              : text_of(PanelRange{range, app.measured.has_value()});
   const std::size_t ranks = tree.ranks().size();
   if (ranks > 1)
     text += split == FlameSplit::by_rank ? "; each of " + std::to_string(ranks) + " ranks, on one scale"

@@ -81,4 +81,34 @@ std::string text_of(const Session& run, const FlushMark& mark) {
   return out + "\nZoom in to tell them apart.";
 }
 
+std::string figures_text(const store::Vocabulary& words, std::span<const BucketFlush> flushes,
+                         std::optional<std::int64_t> capacity) {
+  const auto number = static_cast<std::int64_t>(flushes.size());
+  const std::string what = words.has_buckets ? "flush" : words.bucket;
+  std::string out = grouped(number) + " " + what + (number == 1 ? "" : words.has_buckets ? "es" : "s");
+  if (flushes.empty()) return out;
+  std::int64_t elems = 0, filled_ns = 0, opened = 0;
+  for (const BucketFlush& flush : flushes) {
+    elems += flush.elems;
+    if (flush.opened_ns <= 0) continue;
+    filled_ns += flush.at_ns - flush.opened_ns;
+    ++opened;
+  }
+  out += ", " + count(static_cast<double>(elems)).text() + " elements";
+  std::string mean;
+  if (capacity && *capacity > 0) {
+    const double share =
+        static_cast<double>(elems) / static_cast<double>(number) / static_cast<double>(*capacity);
+    mean = decimal(100 * share, share < 0.1 ? 1 : 0) + " % full";
+  }
+  if (opened > 0) mean += (mean.empty() ? "" : ", ") + ("filled for " + duration(filled_ns / opened).text());
+  if (!mean.empty()) out += (number == 1 ? "; " : "; on average ") + mean;
+  std::string why;
+  for (const Short& one : kShort) {
+    const auto times = std::ranges::count(flushes, one.reason, &BucketFlush::reason);
+    if (times > 0) why += (why.empty() ? ". " : "; ") + grouped(times) + ": " + one.words;
+  }
+  return out + why;
+}
+
 }  // namespace shardscope::gui

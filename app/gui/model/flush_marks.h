@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,5 +29,10 @@ struct FlushMark {
 /// "Bucket 3 was flushed: why. 12 gradients, 1.2M elements, 34 % of reduce_bucket_size, filled for 2 ms"; for
 /// several flushes their number, in total and per reason.
 [[nodiscard]] std::string text_of(const Session& run, const FlushMark& mark);
+
+/// Figures of a range's flushes: "12 flushes, 3.4 M elements; on average 81 % full, filled for 2.1 ms. 8: the
+/// next gradient did not fit; 4: backward had ended". `capacity`: elements of a bucket, if it has a size.
+[[nodiscard]] std::string figures_text(const store::Vocabulary& words, std::span<const BucketFlush> flushes,
+                                       std::optional<std::int64_t> capacity);
 
 }  // namespace shardscope::gui

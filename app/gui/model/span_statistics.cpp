@@ -172,6 +172,13 @@ std::int64_t least_above_zero(const TimeSample& times) {
 
 }  // namespace
 
+std::pair<std::int64_t, std::int64_t> times_of(const TimeHistogram& histogram, std::size_t one,
+                                               std::size_t other) {
+  const auto whole_ns = [](double ns) { return static_cast<std::int64_t>(std::ceil(ns)); };
+  return {whole_ns(histogram.edges[std::min(one, other)]),
+          whole_ns(histogram.edges[std::max(one, other) + 1])};
+}
+
 double mode_of(const TimeHistogram& histogram) {
   const auto highest = std::ranges::max_element(histogram.counts) - histogram.counts.begin();
   const double from = histogram.edges[static_cast<std::size_t>(highest)];

@@ -83,6 +83,9 @@ struct TimeHistogram {
 enum class HistogramScale : std::uint8_t { automatic, linear, logarithmic };
 [[nodiscard]] TimeHistogram histogram(const TimeSample& times, std::size_t bars,
                                       HistogramScale scale = HistogramScale::automatic);
+/// The times from one bar to another, both included, in whole nanoseconds: [first, second).
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> times_of(const TimeHistogram& histogram, std::size_t one,
+                                                             std::size_t other);
 /// The middle of the highest bar, the approximate mode. The histogram must not be empty.
 [[nodiscard]] double mode_of(const TimeHistogram& histogram);
 

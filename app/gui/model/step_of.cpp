@@ -19,4 +19,10 @@ std::optional<std::size_t> measured_step_of(std::span<const store::StepRow> step
   return std::nullopt;
 }
 
+std::optional<std::int64_t> newest_steps_ns(std::span<const store::StepRow> steps, std::size_t count) {
+  while (!steps.empty() && steps.back().end_ns == store::kOpen) steps = steps.first(steps.size() - 1);
+  if (steps.empty() || count == 0) return std::nullopt;
+  return steps.back().end_ns - steps[steps.size() - std::min(count, steps.size())].begin_ns;
+}
+
 }  // namespace shardscope::gui

@@ -17,5 +17,8 @@ namespace shardscope::gui {
 /// completed one before it.
 [[nodiscard]] std::optional<std::size_t> measured_step_of(std::span<const store::StepRow> steps,
                                                           std::int64_t at_ns);
+/// How long the newest `count` completed steps took, or as many as there are; nullopt without one.
+[[nodiscard]] std::optional<std::int64_t> newest_steps_ns(std::span<const store::StepRow> steps,
+                                                          std::size_t count);
 
 }  // namespace shardscope::gui

@@ -6,6 +6,12 @@
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
+namespace {
+
+/// While following, this part of the range is after the edge: one of so many.
+constexpr std::int64_t kAfterEdge = 20;
+
+}  // namespace
 
 float TimeScale::x_of(std::int64_t at_ns) const noexcept {
   const double x = static_cast<double>(at_ns - range.begin_ns) / std::max(1e-9, ns_per_pixel());
@@ -90,8 +96,14 @@ void TimeAxis::fit(std::int64_t limit_ns) {
 void TimeAxis::follow(std::int64_t edge_ns) {
   const std::int64_t length = goal().length();
   gliding_.reset();
-  const std::int64_t end = edge_ns + length / 20;
+  const std::int64_t end = edge_ns + length / kAfterEdge;
   range_ = {end - length, end};
+}
+
+void TimeAxis::follow(std::int64_t edge_ns, std::int64_t shown_ns) {
+  gliding_.reset();
+  const std::int64_t shown = std::max(kShortest, shown_ns);
+  range_ = {edge_ns - shown, edge_ns + shown / (kAfterEdge - 1)};
 }
 
 void TimeAxis::reveal(TimeRange what, std::int64_t limit_ns) {

@@ -52,6 +52,8 @@ class TimeAxis {
   void fit(std::int64_t limit_ns);  ///< go() to all of the run
   /// Moves the range, keeping its length, so that it ends a little after `edge_ns`.
   void follow(std::int64_t edge_ns);
+  /// The same with `shown_ns` before the edge in the range.
+  void follow(std::int64_t edge_ns, std::int64_t shown_ns);
   /// go() just far enough to show `what`; zooms out if `what` is longer than the range.
   void reveal(TimeRange what, std::int64_t limit_ns);
 

@@ -11,7 +11,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=", kCurveHeight = "CurveHeight=",
-                           kStepTarget = "StepTarget=";
+                           kStepTarget = "StepTarget=", kFollowedSteps = "FollowedSteps=";
 
 template <typename Number = unsigned>
 std::optional<Number> number_after(std::string_view line, std::string_view key) {
@@ -79,7 +79,8 @@ std::vector<std::string> lines_of(const ViewOptions& options) {
   return {std::string(kHidden) + std::to_string(options.hidden),
           std::string(kHeight) + std::to_string(std::lround(options.lane_height)),
           std::string(kCurveHeight) + std::to_string(std::lround(options.curve_height)),
-          std::string(kStepTarget) + std::to_string(options.step_target_ns)};
+          std::string(kStepTarget) + std::to_string(options.step_target_ns),
+          std::string(kFollowedSteps) + std::to_string(options.followed_steps)};
 }
 
 void take_line(ViewOptions& options, std::string_view line) {
@@ -91,6 +92,9 @@ void take_line(ViewOptions& options, std::string_view line) {
   if (const auto target = number_after<std::int64_t>(line, kStepTarget);
       target && *target >= 0 && *target < ViewOptions::kMostStepTarget_ns)
     options.step_target_ns = *target;
+  if (const auto steps = number_after(line, kFollowedSteps);
+      steps && *steps <= ViewOptions::kMostFollowedSteps)
+    options.followed_steps = *steps;
 }
 
 }  // namespace shardscope::gui

@@ -30,10 +30,13 @@ struct ViewOptions {
   static constexpr float kLowest = 12, kHighest = 36, kUsual = 18;
   static constexpr float kLowestCurve = 24, kHighestCurve = 120, kUsualCurve = 36;
   static constexpr std::int64_t kMostStepTarget_ns = 1'000'000'000'000'000'000;
+  static constexpr std::uint32_t kMostFollowedSteps = 1000;
   std::uint32_t hidden = 0;  ///< bits by ItemClass
   float lane_height = kUsual;
   float curve_height = kUsualCurve;  ///< height of the curve rows
   std::int64_t step_target_ns = 0;   ///< target without pauses; longer steps are marked. 0: none
+  /// Steps in the timeline's range while it follows a live run; 0: the range keeps its length.
+  std::uint32_t followed_steps = 0;
   [[nodiscard]] bool hides(ItemClass what) const noexcept {
     return (hidden >> static_cast<unsigned>(what) & 1U) != 0;
   }

@@ -88,7 +88,6 @@ void AlignedSteps::title(Context& ctx, Rect& room, const store::StepRow& step) {
   Rect line{room.x, room.y + 6, room.w, 20};
   align_ = static_cast<AlignBy>(
       ctx.choice_right(line, {"by step", "by phase", "by module"}, static_cast<int>(align_)));
-  rank_menu(ctx, line);
   if (view_ &&
       ctx.button_right(line, "Fit", true, Context::Look::plain, "Show the whole step (double click)"))
     view_.reset();
@@ -115,8 +114,9 @@ void AlignedSteps::rank_menu(Context& ctx, Rect& line) {
   if (!rank_ && !ranks.empty()) rank_ = ranks.front();
   if (ranks.size() < 2) return;
   Rect anchor;
-  if (!ctx.menu_button_right(line, "Rank " + std::to_string(*rank_), anchor, true,
-                             "The rank that is drawn, of both runs"))
+  if (!ctx.menu_button_right(
+          line, "Rank " + std::to_string(*rank_), anchor, true,
+          "The rank of both runs that is drawn, and that phases, modules and parameters are of"))
     return;
   std::vector<OverlayItem> items;
   for (const std::uint32_t rank : ranks)

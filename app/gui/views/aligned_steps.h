@@ -21,11 +21,14 @@ class AlignedSteps {
   /// A step up to the current one has ended in both runs.
   [[nodiscard]] static bool can_draw(const AppState& app);
   void draw(Context& ctx, Rect room);
+  /// A menu of the ranks that both runs have, where there are several.
+  void rank_menu(Context& ctx, Rect& line);
+  /// The rank that is drawn; nullopt: the runs have none in common, and each run's lowest is drawn.
+  [[nodiscard]] std::optional<std::uint32_t> rank() const noexcept { return rank_; }
 
  private:
-  /// The title line: how the steps are aligned, of which rank, and Fit while zoomed.
+  /// The title line: how the steps are aligned, and Fit while zoomed.
   void title(Context& ctx, Rect& room, const store::StepRow& step);
-  void rank_menu(Context& ctx, Rect& line);
   /// Updates parts_ and lanes_ when needed: pairing hundreds of modules is too slow for every frame.
   void prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b);
   /// Zooms and pans. True: a click without a drag.

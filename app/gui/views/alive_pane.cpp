@@ -14,7 +14,8 @@ void AlivePane::read(const AppState& app, const Of& of) {
   nodes_ =
       of.when == When::difference
           ? alive_difference(*app.run, of.rank, alive_memory(app.store(), of.rank, of.pool, of.before_ns), at)
-          : alive_tree(*app.run, of.rank, at);
+      : of.first == First::owner ? alive_by_owner(*app.run, of.rank, at)
+                                 : alive_tree(*app.run, of.rank, at);
 }
 
 void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, When when) {
@@ -36,6 +37,7 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
               app.memory_rank,
               app.memory_pool,
               when,
+              first,
               when == When::peak ? peak.at_ns : now,
               difference ? *from_ns_ : 0};
   // Each time is a replay: while a live run progresses, "now" is read only when paused or with a cursor.
@@ -55,8 +57,9 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
                        Font::small);
     return;
   }
-  const auto picked = table_.draw(ctx, "##alive", room, nodes_,
-                                  difference ? AliveTable::Columns::difference : AliveTable::Columns::alive);
+  const auto picked =
+      table_.draw(ctx, of.first == First::owner ? "##alive by owner" : "##alive", room, nodes_,
+                  difference ? AliveTable::Columns::difference : AliveTable::Columns::alive);
   if (picked) app.jump_to(*picked);
 }
 

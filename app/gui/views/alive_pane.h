@@ -14,6 +14,9 @@ namespace shardscope::gui {
 class AlivePane {
  public:
   enum class When : std::uint8_t { peak, now, difference };
+  /// What the first level of the tree is; a difference is by category.
+  enum class First : std::uint8_t { category, owner };
+  First first = First::category;
   /// Draws the current rank and pool. `peak`: of that pool.
   void draw(Context& ctx, Rect room, const store::MemorySample& peak, When when);
   /// Begin time of the difference; nullopt before one was drawn.
@@ -26,6 +29,7 @@ class AlivePane {
     std::uint32_t rank = 0;
     ev::MemoryPool pool{};
     When when{};
+    First first{};
     std::int64_t at_ns = 0, before_ns = 0;
     friend bool operator==(const Of&, const Of&) = default;
   };

@@ -142,7 +142,17 @@ bool BreakpointPane::choose(const store::Store& store) {
     return pick(store.tables().modules, [&](std::uint32_t id) { return module_name(store, id); });
   if (next_.kind == BreakKind::param && store.has_tables())
     return pick(store.tables().params, [&](std::uint32_t id) { return param_name(store, id); });
-  if (next_.kind == BreakKind::step) {
+  if (next_.kind == BreakKind::bucket) {
+    bool any = next_.id == ev::kNoId;
+    if (ImGui::Checkbox("any", &any)) next_.id = any ? ev::kNoId : 0;
+    ImGui::SetItemTooltip("Off: one, by its number as in the panel Buckets");
+    ImGui::SameLine();
+    if (any) return true;
+    int bucket = static_cast<int>(next_.id);
+    ImGui::SetNextItemWidth(100);
+    if (ImGui::InputInt("##bucket", &bucket)) next_.id = static_cast<std::uint32_t>(std::max(0, bucket));
+    ImGui::SameLine();
+  } else if (next_.kind == BreakKind::step) {
     int step = static_cast<int>(next_.id);
     ImGui::SetNextItemWidth(100);
     if (ImGui::InputInt("##step", &step)) next_.id = static_cast<std::uint32_t>(std::max(0, step));

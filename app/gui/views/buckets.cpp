@@ -7,9 +7,11 @@
 
 #include "app/analysis/decision_text.h"
 #include "app/analysis/missing_reason.h"
+#include "app/gui/model/flush_marks.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/panel_range.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/table_view.h"
 
@@ -37,6 +39,7 @@ class BucketsView final : public View {
   std::vector<BucketFlush> flushes_;
   Table table_;
   TableState state_;
+  std::string figures_;                   ///< of flushes_
   std::optional<std::int64_t> capacity_;  ///< elements; nullopt: no size is configured
 };
 
@@ -48,6 +51,7 @@ void BucketsView::build(const AppState& app, const Of& of) {
   capacity_ = limits.reduce_bucket_elems;
   table_ = {};
   const store::Vocabulary& words = words_of(store);
+  figures_ = figures_text(words, flushes_, capacity_);
   table_.columns = {{words.has_buckets ? "flushed" : "begun", 0.8F, true, "Since the run's first event"},
                     {words.bucket, 0.5F, true},
                     {"buffer", 0.4F, true,
@@ -144,14 +148,15 @@ void BucketsView::draw(Context& ctx, Rect room) {
     return;
   }
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : app.memory_rank;
-  const Of of{app.run->number(), rank, app.time.range(), store.revision()};
+  const PanelRange shown = panel_range(app);
+  const Of of{app.run->number(), rank, shown.range, store.revision()};
   const bool moves = app.run->live() && of.range == of_.range && of.rank == of_.rank;
   if (of != of_ && ctx.ui.captured == nullptr && (!moves || of_.revision + 200 < of.revision)) build(app, of);
   room = {room.x + 12, room.y, room.w - 20, room.h - 8};
   filling(ctx, room, rank);
   if (room.h < 60) return;
-  ctx.section(room, std::string(words_of(store).has_buckets ? "Flushes" : "Reductions") +
-                        " in the range that the timeline shows");
+  ctx.section(room, std::string(words_of(store).has_buckets ? "Flushes" : "Reductions") + " in the " +
+                        text_of(shown));
   if (flushes_.empty()) {
     const std::uint64_t all = store.instant_count(rank, ev::EventKind::bucket_flush);
     ctx.canvas.text_in(
@@ -164,6 +169,9 @@ void BucketsView::draw(Context& ctx, Rect room) {
         ctx.colors().muted, Font::small);
     return;
   }
+  const Rect figures = room.take_top(20);
+  if (ctx.canvas.text_in(figures, figures_, ctx.colors().text, Font::small) && ctx.hovered(figures))
+    ctx.tip(figures_);
   const TableHit hit = draw_table(ctx, "##flushes", room, table_, state_);
   if (!hit.clicked) return;
   const BucketFlush& flush = flushes_[*hit.clicked];

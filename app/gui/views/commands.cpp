@@ -39,9 +39,7 @@ bool copying(const C& ctx) { return ctx.ui.copying; }
 template <int percent>
 void zoom(C& ctx) {
   const TimeRange range = ctx.app.time.range();
-  // While following a live run keep its edge at the same screen position.
-  const std::int64_t anchor = ctx.app.follow ? ctx.app.store().end_ns() : range.begin_ns + range.length() / 2;
-  ctx.app.time.zoom(percent / 100.0, anchor, ctx.app.store().end_ns());
+  ctx.app.zoom(percent / 100.0, range.begin_ns + range.length() / 2);
 }
 template <int percent>
 void pan(C& ctx) {

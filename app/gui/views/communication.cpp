@@ -1,14 +1,18 @@
-// Communication: amount, speed, hidden share, and late or unused prefetches. Shows both runs of a comparison,
-// labelled A and B.
+// Communication: amount, speed, hidden share, and late or unused prefetches; of the run or of a range of it.
+// Shows both runs of a comparison, labelled A and B.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "app/analysis/missing_reason.h"
 #include "app/gui/model/communication_tables.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/panel_range.h"
+#include "app/gui/model/range_communication.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
@@ -18,13 +22,17 @@ namespace {
 
 constexpr std::size_t kMostCollectives = 5000;
 constexpr float kPrefetches = 76;  ///< height of header, bar and legend
+/// Time per frame for reading a range.
+constexpr std::chrono::nanoseconds kRangeShareOfFrame = std::chrono::milliseconds(1);
 
 std::uint64_t prefetch_count(const LabelledRun& run) {
-  const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
+  const analysis::Prefetch p = run.figures().prefetch.value_or(analysis::Prefetch{});
   return p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
 }
 
 enum class List : std::uint8_t { ranks, waits, collectives };
+/// run: the measured steps.
+enum class CommunicationOf : std::uint8_t { run, range };
 
 class CommunicationView final : public View {
  public:
@@ -36,6 +44,12 @@ class CommunicationView final : public View {
 
  private:
   void build(const AppState& app);
+  [[nodiscard]] CommunicationOf of(const AppState& app) const {
+    return of_.value_or(app.measured ? CommunicationOf::range : CommunicationOf::run);
+  }
+  /// Reads the range; false while none of its figures are known.
+  bool read_range(Context& ctx);
+  void range_line(Context& ctx, Rect& room);
   void volume(Context& ctx, Rect& room, const LabelledRun& run);
   void operations(Context& ctx, Rect& room);
   void prefetches(Context& ctx, Rect& room, const LabelledRun& run);
@@ -63,20 +77,58 @@ class CommunicationView final : public View {
   std::uint32_t first_step_ = 0;
   TableState operations_state_, ranks_state_, waits_state_, collectives_state_;
   List list_ = List::ranks;
+  std::optional<CommunicationOf> of_;  ///< as chosen; empty: the range while one is measured, else the run
+  bool measured_ = false;              ///< a range was measured in the last frame
+  RangeCommunication range_;
+  std::uint64_t range_version_ = 0;  ///< of the figures in runs_
 };
 
-std::vector<Choice> CommunicationView::choices(const AppState&) {
-  return {{"list", {"ranks", "waits", "collectives"}, static_cast<int>(list_), [this](AppState&, int to) {
-             list_ = static_cast<List>(to);
+std::vector<Choice> CommunicationView::choices(const AppState& app) {
+  return {{"list",
+           {"ranks", "waits", "collectives"},
+           static_cast<int>(list_),
+           [this](AppState&, int to) { list_ = static_cast<List>(to); }},
+          {"of", {"run", "range"}, static_cast<int>(of(app)), [this](AppState&, int to) {
+             of_ = static_cast<CommunicationOf>(to);
            }}};
 }
 
-/// Called once per analysis: the tables depend on nothing else.
+bool CommunicationView::read_range(Context& ctx) {
+  AppState& app = ctx.app;
+  // Not in every frame of a drag.
+  const bool still = ctx.ui.captured == nullptr || range_.figures() == nullptr;
+  while (still && range_.advance(app, panel_range(app).range, kRangeShareOfFrame)) {
+    ctx.moving = true;
+    if (app.run->in_window()) break;
+  }
+  return range_.figures() != nullptr;
+}
+
+void CommunicationView::range_line(Context& ctx, Rect& room) {
+  Rect line = room.take_top(22);
+  const PanelRange shown = panel_range(ctx.app);
+  std::string text = "Of the " + text_of(PanelRange{range_.figures()->range, shown.measured});
+  if (ctx.app.other) text += ", of A";
+  if (range_.progress() < 1) {
+    const std::string counting = "counting, " + decimal(100 * range_.progress(), 0) + " %";
+    ctx.canvas.text_in(line.take_right(ctx.canvas.width(counting, Font::small) + 8), counting,
+                       ctx.colors().muted, Font::small, Align::right);
+  }
+  ctx.canvas.text_in(line, text, ctx.colors().text, Font::small);
+  if (ctx.hovered(line))
+    ctx.tip(
+        "Collectives and waits that begin in the range; times are cut at its ends. Drag along the times, or "
+        "with Shift in the timeline, to measure a range.");
+}
+
+/// Called once per analysis and read range: the tables depend on nothing else.
 void CommunicationView::build(const AppState& app) {
   of_a_ = app.run->analysis();
   of_b_ = app.other ? app.other->analysis() : nullptr;
-  runs_ = {{app.run.get(), app.other ? "A" : ""}};
-  if (app.other) runs_.push_back({app.other.get(), "B"});
+  range_version_ = range_.version();
+  const bool range = of(app) == CommunicationOf::range;
+  runs_ = {{app.run.get(), app.other && !range ? "A" : "", range ? range_.figures() : nullptr}};
+  if (app.other && !range) runs_.push_back({app.other.get(), "B"});
   operations_ = operation_table(runs_);
   ranks_ = overlap_table(runs_);
   waits_ = wait_table(runs_);
@@ -148,7 +200,8 @@ void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run)
 void CommunicationView::operations(Context& ctx, Rect& room) {
   if (operations_.rows.empty() || room.h < 60) return;
   const analysis::Summary& s = ctx.app.run->summary();
-  const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
+  const std::string covered =
+      runs_.front().of_range != nullptr ? "" : analysis::coverage(s, s.ops_steps, s.steps_measured);
   ctx.section(room, "Operations of rank " + std::to_string(s.ranks.empty() ? 0 : s.ranks.front().rank) +
                         (covered.empty() ? "" : ", " + covered));
   // Prefetches are shown below if there is room for all.
@@ -162,11 +215,12 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
 
 void CommunicationView::prefetches(Context& ctx, Rect& room, const LabelledRun& run) {
   const Palette& c = ctx.colors();
-  const analysis::Prefetch p = run.run->summary().prefetch.value_or(analysis::Prefetch{});
+  const analysis::Prefetch p = run.figures().prefetch.value_or(analysis::Prefetch{});
   const std::uint64_t total = prefetch_count(run);
   if (total == 0 || room.h < kPrefetches) return;
+  const analysis::Summary& whole = run.run->summary();
   const std::string covered =
-      analysis::coverage(run.run->summary(), run.run->summary().prefetch_steps, run.run->summary().steps);
+      run.of_range != nullptr ? "" : analysis::coverage(whole, whole.prefetch_steps, whole.steps);
   ctx.section(room,
               (*run.letter != 0 ? std::string(run.letter) + ": prefetches" : std::string("Prefetches")) +
                   " of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
@@ -251,11 +305,13 @@ void CommunicationView::waits(Context& ctx, const Rect& room) {
     const bool known =
         std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
     ctx.canvas.text_in({room.x, room.y, room.w, kTableRow},
-                       known ? "Computation never waited for communication."
-                             : "Not known: " +
-                                   analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules,
-                                                            ev::Capability::fetch_waits) +
-                                   ".",
+                       known && runs_.front().of_range != nullptr ? "No wait for communication begins in it."
+                       : known
+                           ? "Computation never waited for communication."
+                           : "Not known: " +
+                                 analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules,
+                                                          ev::Capability::fetch_waits) +
+                                 ".",
                        ctx.colors().muted, Font::small);
     return;
   }
@@ -269,7 +325,8 @@ void CommunicationView::collectives(Context& ctx, Rect room) {
   const auto ranks = app.store().ranks();
   if (ranks.empty()) return;
   const std::uint32_t rank = app.selection.rank != ev::kNoId ? app.selection.rank : ranks.front().rank;
-  const Window window{app.run->number(), rank, app.time.range(), app.store().revision()};
+  const PanelRange shown = panel_range(app);
+  const Window window{app.run->number(), rank, shown.range, app.store().revision()};
   // Read for a new range, but not in every frame of a drag, nor of a live run whose range is
   // unchanged.
   const bool reads = !app.run->live() || window.range != collectives_of_.range;
@@ -282,8 +339,7 @@ void CommunicationView::collectives(Context& ctx, Rect room) {
   ctx.canvas.text_in(head,
                      std::string(collectives_.cut ? "The first " : "") +
                          grouped(static_cast<std::int64_t>(collectives_.places.size())) +
-                         " collectives of rank " + std::to_string(rank) +
-                         " in the range that the timeline shows",
+                         " collectives of rank " + std::to_string(rank) + " in the " + text_of(shown),
                      ctx.colors().muted, Font::small);
   const TableHit hit = draw_table(ctx, "##collectives", room, collectives_.table, collectives_state_);
   if (hit.clicked)
@@ -314,16 +370,32 @@ void CommunicationView::draw(Context& ctx, Rect room) {
                           : "Figures appear after the first completed steps.");
     return;
   }
-  if (of_a_ != app.run->analysis() || of_b_ != (app.other ? app.other->analysis() : nullptr) ||
-      runs_.empty() || runs_.front().run != app.run.get())
-    build(app);
+  // A range that is measured, or no longer, changes what is shown; a choice holds until then.
+  if (measured_ != app.measured.has_value()) of_.reset();
+  measured_ = app.measured.has_value();
   room = {room.x + 12, room.y, room.w - 20, room.h - 8};
+  const bool range = of(app) == CommunicationOf::range;
+  if (range && !read_range(ctx)) {
+    ctx.empty(room, "Adding up", "Collectives and waits of the range are added up step by step.");
+    return;
+  }
+  if (of_a_ != app.run->analysis() || of_b_ != (app.other ? app.other->analysis() : nullptr) ||
+      runs_.empty() || runs_.front().run != app.run.get() || range != (runs_.front().of_range != nullptr) ||
+      (range && range_version_ != range_.version()))
+    build(app);
   const std::string link = identify(app.store()).link;
   if (!link.empty()) {
     ctx.canvas.text_in(room.take_top(20), link + ": times below are of that link, not of this machine",
                        ctx.colors().of(Meaning::reduce), Font::small);
   }
-  for (const LabelledRun& run : runs_) volume(ctx, room, run);
+  if (range) {
+    range_line(ctx, room);
+    if (operations_.rows.empty())
+      ctx.canvas.text_in(room.take_top(kTableRow), "No collective begins in it.", ctx.colors().muted,
+                         Font::small);
+  } else {
+    for (const LabelledRun& run : runs_) volume(ctx, room, run);
+  }
   if (room.w > 900) {
     Rect left = room.take_left((room.w - 32) / 2);
     room.take_left(32);

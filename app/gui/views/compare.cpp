@@ -39,7 +39,11 @@ class CompareView final : public View {
   void verdict(Context& ctx, Rect& room) const;
   void steps(Context& ctx, Rect room);
   static void nothing_to_compare(Context& ctx, Rect room);
+  /// What has the room: in a low panel the picture of a step has too few rows for its inner depths beside the
+  /// rest.
+  enum class Shows : std::uint8_t { all, picture, table };
 
+  Shows shows_ = Shows::all;
   analysis::Comparison comparison_;
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which it is made
   ComparedTables tables_;
@@ -61,11 +65,15 @@ void CompareView::header(Context& ctx, Rect& room) {
     ctx.app.swap_runs();
     of_a_.reset();
   }
+  aligned_.rank_menu(ctx, room);
 }
 
 std::vector<Choice> CompareView::choices(const AppState& app) {
   if (!app.other) return {};
-  return {tables_.choice()};
+  return {tables_.choice(),
+          {"shows", {"all", "picture", "table"}, static_cast<int>(shows_), [this](AppState&, int to) {
+             shows_ = static_cast<Shows>(to);
+           }}};
 }
 
 void CompareView::names(Context& ctx, Rect& room) const {
@@ -216,10 +224,19 @@ void CompareView::draw(Context& ctx, Rect room) {
                                     {{&app.other->store(), &of_b_->summary, digests_[1].get()}});
     tables_.forget();
   }
+  tables_.look_at(aligned_.rank());
   tables_.prepare(app, comparison_, {digests_[0].get(), digests_[1].get()});
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   names(ctx, room);
+  if (shows_ == Shows::picture && AlignedSteps::can_draw(app)) {
+    aligned_.draw(ctx, room);
+    return;
+  }
   verdict(ctx, room);
+  if (shows_ == Shows::table) {
+    tables_.draw(ctx, room, comparison_);
+    return;
+  }
   if (room.h > 420) {
     steps(ctx, room.take_bottom(std::clamp(room.h * 0.22F, 130.0F, 220.0F)));
     room.take_bottom(8);

@@ -109,10 +109,11 @@ bool draw_compared_row(Context& ctx, Rect room, const ComparedSeries& row, const
   return back;
 }
 
-void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row) {
+void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row,
+                    std::optional<std::uint32_t> chosen) {
   AppState& app = ctx.app;
   const store::Store& store = app.store();
-  const auto rank = rank_or_lowest(store, std::nullopt);
+  const auto rank = rank_or_lowest(store, chosen);
   if (!rank) return;
   if (row.a.empty()) {
     ctx.ui.say("Only B has " + row.name + ": Swap A and B to go to it");
@@ -146,9 +147,9 @@ void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row) {
   }
 }
 
-void go_to_compared_param(Context& ctx, const std::string& name) {
+void go_to_compared_param(Context& ctx, const std::string& name, std::optional<std::uint32_t> chosen) {
   AppState& app = ctx.app;
-  const auto rank = rank_or_lowest(app.store(), std::nullopt);
+  const auto rank = rank_or_lowest(app.store(), chosen);
   if (!rank || !app.store().has_tables()) return;
   const auto& params = app.store().tables().params;
   for (std::uint32_t i = 0; i < params.size(); ++i) {

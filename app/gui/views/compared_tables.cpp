@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/views/compared_row.h"
@@ -37,6 +38,12 @@ Choice ComparedTables::choice() {
           [this](AppState&, int to) { shown_ = static_cast<Shown>(to); }};
 }
 
+void ComparedTables::look_at(std::optional<std::uint32_t> rank) {
+  if (std::exchange(rank_, rank) == rank) return;
+  for (const Shown of_rank : {Shown::phases, Shown::modules, Shown::parameters})
+    made_[static_cast<std::size_t>(of_rank)] = false;
+}
+
 /// The change is a bar from the middle: left for less, right for more.
 void ComparedTables::figures(Context& ctx, const Rect& room, const analysis::Comparison& comparison) {
   const Palette& c = ctx.colors();
@@ -60,7 +67,8 @@ void ComparedTables::figures(Context& ctx, const Rect& room, const analysis::Com
     if (ctx.hovered(cell)) ctx.tip(tables_[0].rows[row][3].tip);
     return true;
   };
-  draw_table(ctx, "##compared figures", room, tables_[0], states_[0], options);
+  const TableHit hit = draw_table(ctx, "##compared figures", room, tables_[0], states_[0], options);
+  if (hit.clicked) ctx.ui.show_panel = std::string(panel_of_metric(comparison.metrics[*hit.clicked].metric));
 }
 
 void ComparedTables::prepare(const AppState& app, const analysis::Comparison& comparison,
@@ -69,14 +77,14 @@ void ComparedTables::prepare(const AppState& app, const analysis::Comparison& co
   if (made_[which]) return;
   made_[which] = true;
   if (const auto of = series_of(shown_)) {
-    series_[which] = compared_series(*app.run, *app.other, *of, kSeriesSteps, digests);
+    series_[which] = compared_series(*app.run, *app.other, *of, kSeriesSteps, digests, rank_);
     tables_[which] = series_table(series_[which], *of, NameCells(app.store()));
     return;
   }
   tables_[which] =
       shown_ == Shown::figures ? metric_table(comparison)
       : shown_ == Shown::parameters
-          ? compared_table(*app.run, *app.other, analysis::CompareBy::parameter, kParamSteps, digests)
+          ? compared_table(*app.run, *app.other, analysis::CompareBy::parameter, kParamSteps, digests, rank_)
       : shown_ == Shown::memory
           ? compared_table(*app.run, *app.other, analysis::CompareBy::memory, kParamSteps, digests)
           : setting_table(comparison.config_changes);
@@ -100,12 +108,14 @@ void ComparedTables::clicked(Context& ctx, std::size_t row) {
       return;
     }
     chosen_[which] = key;
-    go_to_compared(ctx, *of, series);
+    go_to_compared(ctx, *of, series, rank_);
   } else if (shown_ == Shown::parameters) {
     const Cell& name = tables_[which].rows[row].front();
-    go_to_compared_param(ctx, name.tip.empty() ? name.text : name.tip);
+    go_to_compared_param(ctx, name.tip.empty() ? name.text : name.tip, rank_);
   } else if (shown_ == Shown::memory) {
     ctx.ui.show_panel = "memory";
+  } else if (shown_ == Shown::settings) {
+    ctx.ui.show_panel = std::string(panel_of_setting(tables_[which].rows[row].front().text));
   }
 }
 
@@ -137,8 +147,10 @@ void ComparedTables::draw(Context& ctx, Rect room, const analysis::Comparison& c
                             "##compared settings"};
   TableOptions options;
   if (series_of(shown_)) {
-    ctx.canvas.text_in(room.take_top(18), "Median over " + steps_text(series_[which]), ctx.colors().muted,
-                       Font::small);
+    const std::string of_rank =
+        rank_ && shown_ != Shown::collectives ? ", rank " + std::to_string(*rank_) : std::string();
+    ctx.canvas.text_in(room.take_top(18), "Median over " + steps_text(series_[which]) + of_rank,
+                       ctx.colors().muted, Font::small);
     if (const ComparedSeries* row = chosen_row())
       options.chosen = static_cast<std::size_t>(row - series_[which].rows.data());
   }

@@ -20,6 +20,8 @@ class ComparedTables {
 
   /// Which table is shown.
   [[nodiscard]] Choice choice();
+  /// Of which rank phases, modules and parameters are; nullopt: each run's lowest.
+  void look_at(std::optional<std::uint32_t> rank);
   /// Makes the table shown, where it is not made. Call before chosen_row() and draw().
   void prepare(const AppState& app, const analysis::Comparison& comparison, const ComparedDigests& digests);
   /// A click on a row goes to what it names.
@@ -37,6 +39,7 @@ class ComparedTables {
   void clicked(Context& ctx, std::size_t row);
 
   Shown shown_ = Shown::figures;
+  std::optional<std::uint32_t> rank_;
   std::array<Table, kTables> tables_;
   std::array<bool, kTables> made_{};
   std::array<TableState, kTables> states_;

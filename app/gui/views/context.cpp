@@ -6,6 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "app/gui/views/imgui_text.h"
+#include "app/gui/views/theme.h"
+
 namespace shardscope::gui {
 
 bool Context::under_pointer(const Rect& rect) const {
@@ -18,7 +21,6 @@ bool Context::hovered(const Rect& rect) const {
 }
 
 void Context::enter_window() {
-  items_.clear();
   canvas.draw_on(ImGui::GetWindowDrawList());
   // ImGui holds the window of a press outside of its items; our own drags may leave that window.
   over_window = ImGui::IsWindowHovered(ui.captured != nullptr ? ImGuiHoveredFlags_AllowWhenBlockedByActiveItem
@@ -45,18 +47,27 @@ Context::Drag Context::drag(const void* owner, const Rect& rect, int button) {
   return Drag::none;
 }
 
-bool Context::keyboard_item(const Rect& rect, std::string_view label, bool enabled) {
-  ImGuiWindow* const drawn = ImGui::GetCurrentWindow();
-  if (drawn->SkipItems) return false;
-  ImGuiID id = drawn->GetID(label.data(), label.data() + label.size());
-  // Distinct ids for several items with the same label.
+unsigned Context::own_id(std::string_view label) {
+  ImGuiID id = ImGui::GetCurrentWindow()->GetID(label.data(), label.data() + label.size());
   while (std::ranges::find(items_, id) != items_.end()) ++id;
   items_.push_back(id);
+  return id;
+}
+
+Context::KeyItem Context::key_item(const Rect& rect, unsigned id) {
+  if (ImGui::GetCurrentWindow()->SkipItems) return {};
   const ImRect box({rect.x, rect.y}, {rect.right(), rect.bottom()});
-  if (!ImGui::ItemAdd(box, id, nullptr, enabled ? ImGuiItemFlags_None : ImGuiItemFlags_Disabled))
-    return false;
-  ImGui::RenderNavCursor(box, id);
-  return enabled && ImGui::GetCurrentContext()->NavActivateId == id;
+  const bool seen = ImGui::ItemAdd(box, id);
+  const ImGuiContext& g = *ImGui::GetCurrentContext();
+  KeyItem item;
+  item.at = g.NavId == id && g.NavCursorVisible;
+  item.chosen = g.NavActivateId == id;
+  if (seen) ImGui::RenderNavCursor(box, id);
+  return item;
+}
+
+Context::KeyItem Context::key_item(const Rect& rect, std::string_view label) {
+  return key_item(rect, own_id(label));
 }
 
 float Context::menu_button_width(std::string_view label) const { return button_width(label) + 12; }
@@ -76,19 +87,26 @@ bool Context::button(const Rect& rect, std::string_view label, bool enabled, Loo
 
 bool Context::button_ground(const Rect& rect, std::string_view label, bool enabled, Look look,
                             std::string_view tip_text) {
+  if (rect.w < 1 || rect.h < 1) return false;
   const Palette& c = colors();
-  const bool over = hovered(rect);
-  const bool on = over && enabled;
-  Rgb fill = c.raised;
-  if (look == Look::primary && enabled)
-    fill = c.accent;
-  else if (look == Look::chosen)
-    fill = mix(c.panel, c.accent, 0.28F);
-  if (on) fill = mix(fill, c.text, 0.12F);
-  canvas.fill(rect, fill, enabled || look == Look::chosen ? 1.0F : 0.55F, 3);
-  if (over && !tip_text.empty()) tip(tip_text);
-  const bool by_key = keyboard_item(rect, label, enabled);
-  return by_key || (on && pointer.pressed[0]);
+  const Rgb fill = look == Look::primary && enabled ? c.accent
+                   : look == Look::chosen           ? mix(c.panel, c.accent, 0.28F)
+                                                    : c.raised;
+  ImGui::PushStyleColor(ImGuiCol_Button, ink(fill));
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered, ink(mix(fill, c.text, 0.12F)));
+  ImGui::PushStyleColor(ImGuiCol_ButtonActive, ink(mix(fill, c.text, 0.2F)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
+  ImGui::PushOverrideID(own_id(label));
+  ImGui::SetCursorScreenPos({rect.x, rect.y});
+  ImGui::BeginDisabled(!enabled);
+  const bool pressed = ImGui::Button("##button", {rect.w, rect.h});
+  ImGui::EndDisabled();
+  ImGui::PopID();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(3);
+  // Without ImGui's delay: nothing is drawn while nothing happens.
+  if (!tip_text.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tip(tip_text);
+  return pressed;
 }
 
 bool Context::listed(std::string_view label, bool enabled, std::string_view tip_text) {
@@ -176,10 +194,15 @@ void Context::section(Rect& room, std::string_view title) {
 }
 
 Context::Row Context::row(const Rect& rect, std::string_view id) {
-  const bool over = hovered(rect);
-  if (over) canvas.fill(rect, colors().raised);
-  const bool by_key = keyboard_item(rect, id, true);
-  return {over, by_key || (over && pointer.pressed[0])};
+  ImGui::PushStyleColor(ImGuiCol_HeaderHovered, ink(colors().raised));
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::PushOverrideID(own_id(id));
+  ImGui::SetCursorScreenPos({rect.x, rect.y});
+  const bool chosen = ImGui::Selectable("##row", false, ImGuiSelectableFlags_None, {rect.w, rect.h});
+  ImGui::PopID();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+  return {ImGui::IsItemHovered(), chosen};
 }
 
 void Context::menu(const Rect& anchor, std::vector<OverlayItem> items) {
@@ -201,54 +224,54 @@ void Context::tip(const Details& details) { tip_ = details; }
 
 void Context::draw_tip() {
   if (ui.overlay.open || ui.captured != nullptr) return;
-  const Palette& c = colors();
-  constexpr float kPad = 8;
   if (tip_.title.empty() && tip_text_.empty()) return;
-  float w = 0;
-  float h = kPad * 2;
   constexpr float kWidest = 420;
-  if (tip_.title.empty()) {
-    w = std::min(kWidest, canvas.width(tip_text_, Font::body) + 1);
-    h += canvas.paragraph_height(w, tip_text_);
-  } else {
-    w = std::max(canvas.width(tip_.title, Font::strong), canvas.width(tip_.subtitle, Font::small));
-    for (const Field& field : tip_.fields) {
-      w = std::max(
-          w, canvas.width(field.label, Font::small) + 24 + canvas.width(field.value, Font::mono_small) + 40);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {8, 8});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8, 3});
+  if (ImGui::BeginTooltipEx(ImGuiTooltipFlags_OverridePrevious, ImGuiWindowFlags_None)) {
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + kWidest);
+    if (tip_.title.empty()) {
+      const FontScope body(canvas.fonts(), Font::body);
+      ImGui::TextUnformatted(tip_text_.data(), tip_text_.data() + tip_text_.size());
+    } else {
+      draw_details(kWidest);
     }
-    w = std::clamp(w, 180.0F, kWidest);
-    h += 18 + (tip_.subtitle.empty() ? 0 : 16) + 4 + 17 * static_cast<float>(tip_.fields.size());
-    if (!tip_.reason.empty()) h += 4 + canvas.paragraph_height(w, tip_.reason, Font::small);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
   }
-  // Draw the tooltip in the viewport under the pointer, which may be a panel dragged out of the window.
-  ImGuiViewport* under = ImGui::FindViewportByID(ImGui::GetIO().MouseHoveredViewport);
-  if (under == nullptr) under = ImGui::GetMainViewport();
-  canvas.draw_on(ImGui::GetForegroundDrawList(under));
-  const Rect room_for_tip{under->Pos.x, under->Pos.y, under->Size.x, under->Size.y};
-  Rect box{pointer.x + 14, pointer.y + 18, w + kPad * 2, h};
-  if (box.right() > room_for_tip.right() - 4) box.x = std::max(room_for_tip.x + 4, pointer.x - box.w - 10);
-  if (box.bottom() > room_for_tip.bottom() - 4) box.y = std::max(room_for_tip.y + 4, pointer.y - box.h - 10);
-  canvas.fill({box.x + 2, box.y + 3, box.w, box.h}, 0x000000, 0.35F, 4);
-  canvas.fill(box, c.raised, 1, 4);
-  canvas.outline(box, mix(c.line, c.muted, 0.4F), 1, 1, 4);
-  Rect room = box.inset(kPad, kPad);
-  if (tip_.title.empty()) {
-    canvas.paragraph(room, tip_text_, c.text);
-    return;
+  ImGui::PopStyleVar(2);
+}
+
+void Context::draw_details(float widest) const {
+  const Palette& c = colors();
+  const auto text_of = [](const Field& field) {
+    return field.unit.empty() ? field.value : field.value + " " + field.unit;
+  };
+  float width = std::max(canvas.width(tip_.title, Font::strong), canvas.width(tip_.subtitle, Font::small));
+  for (const Field& field : tip_.fields)
+    width = std::max(
+        width, canvas.width(field.label, Font::small) + 24 + canvas.width(text_of(field), Font::mono_small));
+  width = std::clamp(std::ceil(width), 180.0F, widest);
+  {
+    const FontScope strong(canvas.fonts(), Font::strong);
+    ImGui::TextUnformatted(tip_.title.c_str());
   }
-  canvas.text_in(room.take_top(18), tip_.title, c.text, Font::strong);
-  if (!tip_.subtitle.empty()) canvas.text_in(room.take_top(16), tip_.subtitle, c.muted, Font::small);
-  room.take_top(4);
+  const FontScope small(canvas.fonts(), Font::small);
+  if (!tip_.subtitle.empty()) ImGui::TextColored(ink(c.muted), "%s", tip_.subtitle.c_str());
+  const float left = ImGui::GetCursorPosX();
   for (const Field& field : tip_.fields) {
-    const Rect row = room.take_top(17);
-    canvas.text_in(row, field.label, c.muted, Font::small);
-    const std::string value = field.unit.empty() ? field.value : field.value + " " + field.unit;
-    canvas.text_in(row, value, c.text, Font::mono_small, Align::right);
+    const std::string value = text_of(field);
+    const float value_width = canvas.width(value, Font::mono_small);
+    ImGui::TextColored(ink(c.muted), "%s", field.label.c_str());
+    // A value that is too long for the line is below its label.
+    if (canvas.width(field.label, Font::small) + 24 + value_width <= width)
+      ImGui::SameLine(left + width - value_width, 0);
+    const FontScope mono(canvas.fonts(), Font::mono_small);
+    ImGui::TextUnformatted(value.c_str());
   }
-  if (!tip_.reason.empty()) {
-    room.take_top(4);
-    canvas.paragraph(room, tip_.reason, c.text, Font::small);
-  }
+  // Makes room for the values, which are aligned at the right.
+  ImGui::Dummy({width, 0});
+  if (!tip_.reason.empty()) ImGui::TextUnformatted(tip_.reason.c_str());
 }
 
 void Context::empty(const Rect& rect, std::string_view title, std::string_view hint) {

@@ -204,11 +204,19 @@ class Context {
                 Rgb color = 0xFFFFFFFF);
   void section(Rect& room, std::string_view title);
   struct Row {
-    bool over = false;    ///< under the pointer
+    bool over = false;    ///< under the pointer, or the keyboard's cursor is on it
     bool chosen = false;  ///< pressed with the pointer, or with Enter
   };
-  /// A row that can be chosen; its ground is lighter under the pointer. `id` may be that of several.
+  /// ImGui's selectable row, on which its content is drawn; `id` may be that of several.
   Row row(const Rect& rect, std::string_view id);
+  struct KeyItem {
+    bool at = false;      ///< the keyboard's cursor is on it
+    bool chosen = false;  ///< Enter or Space was pressed on it
+  };
+  /// Lets the keyboard reach what is drawn by hand in `rect` and handles the pointer itself, where ImGui has
+  /// no such widget. `id`: any number, unique in the window; or a label, which may be that of several.
+  KeyItem key_item(const Rect& rect, unsigned id);
+  KeyItem key_item(const Rect& rect, std::string_view label);
 
   void menu(const Rect& anchor, std::vector<OverlayItem> items);
   void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
@@ -230,13 +238,14 @@ class Context {
   /// A button without its label, which only serves as its id.
   bool button_ground(const Rect& rect, std::string_view label, bool enabled, Look look,
                      std::string_view tip_text);
-  /// Makes `rect` an item of ImGui's current window for keyboard navigation; pointer input is handled here.
-  /// True: Enter or Space was pressed on it.
-  bool keyboard_item(const Rect& rect, std::string_view label, bool enabled);
+  /// Contents of a tooltip with fields.
+  void draw_details(float widest) const;
+  /// ImGui's id of a label in the current window; distinct for several items with the same label.
+  unsigned own_id(std::string_view label);
 
   Details tip_;
   std::string tip_text_;
-  std::vector<unsigned> items_;  ///< ids of keyboard items in the current window
+  std::vector<unsigned> items_;  ///< ids given in this frame
 };
 
 }  // namespace shardscope::gui

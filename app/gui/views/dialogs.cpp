@@ -95,7 +95,7 @@ void Dialogs::draw(Context& ctx, const Parts& parts) {
     picked_.clear();
     files_ = {};
     chosen_ = 0;
-    part_only_ = false;
+    part_ = 0;
     with_other_ = true;
     picture_of_.clear();
     asked_about_.clear();

@@ -66,7 +66,7 @@ class Dialogs {
   LocalRuns local_;  ///< runs that can be connected to
   ExportJob job_;
   CopyRecording copy_;
-  bool part_only_ = false;   ///< export only the visible part of the run
+  std::size_t part_ = 0;     ///< of export_parts()
   bool with_other_ = true;   ///< report: include the comparison with the second run
   std::string picture_of_;   ///< panel; empty: the window
   std::string asked_about_;  ///< existing file that was announced; Enter may replace it

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/gui/model/export_parts.h"
 #include "app/gui/model/format.h"
-#include "app/gui/model/step_of.h"
 #include "app/gui/views/dialogs.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/theme.h"
@@ -21,22 +21,6 @@ std::string stem_of(const Session& run) {
   if (text.ends_with(".zscope")) text.resize(text.size() - 7);
   return text;
 }
-
-/// First and last step in the visible range; nullopt: none has begun.
-std::optional<std::pair<std::uint32_t, std::uint32_t>> steps_in(const AppState& app) {
-  const auto steps = app.store().steps();
-  const TimeRange range = app.time.range();
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> out;
-  for (const store::StepRow& step : steps) {
-    const std::int64_t end = step.end_ns == store::kOpen ? app.store().end_ns() : step.end_ns;
-    if (end <= range.begin_ns || step.begin_ns >= range.end_ns) continue;
-    if (!out) out = {step.step, step.step};
-    out->second = step.step;
-  }
-  return out;
-}
-
-bool has_parts(ExportFormat format) { return format != ExportFormat::report; }
 
 }  // namespace
 
@@ -99,17 +83,11 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   if (format == ExportFormat::csv) ImGui::TextDisabled("a folder: one file per table");
   if (format == ExportFormat::kineto)
     ImGui::TextDisabled("a folder: one file per rank, as PyTorch's profiler writes");
-  const auto steps = steps_in(app);
-  if (has_parts(format)) {
-    const TimeRange range = app.time.range();
-    std::string label = "Only what the timeline shows: " + timestamp(range.begin_ns, range.length() / 100) +
-                        " to " + timestamp(range.end_ns, range.length() / 100);
-    if (format == ExportFormat::kineto)
-      label = steps ? "Only the steps that the timeline shows: " + std::to_string(steps->first) + " to " +
-                          std::to_string(steps->second)
-                    : "Only the steps that the timeline shows: none";
-    ImGui::BeginDisabled(format == ExportFormat::kineto && !steps);
-    ImGui::Checkbox(label.c_str(), &part_only_);
+  const std::vector<OfferedPart> parts = export_parts(app, format);
+  part_ = std::min(part_, parts.empty() ? 0 : parts.size() - 1);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    ImGui::BeginDisabled(!parts[i].possible);
+    if (ImGui::RadioButton(parts[i].label.c_str(), part_ == i)) part_ = i;
     ImGui::EndDisabled();
   }
   const bool other = app.other && app.other->recorded();
@@ -122,9 +100,10 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   const bool possible = !busy && !text_.empty();
   if (confirm(ctx, is_there() ? "Replace" : "Export", possible) || (entered && possible)) {
     ExportJob::Order order{.format = format, .recording = app.run->source(), .target = text_};
-    if (part_only_ && has_parts(format) && format != ExportFormat::kineto)
-      order.range_ns = {app.time.range().begin_ns, app.time.range().end_ns};
-    if (part_only_ && format == ExportFormat::kineto) order.steps = steps;
+    if (!parts.empty() && parts[part_].possible) {
+      order.range_ns = parts[part_].range_ns;
+      order.steps = parts[part_].steps;
+    }
     if (format == ExportFormat::report && other && with_other_) order.other = app.other->source();
     job_.start(std::move(order));
     close(ctx);

@@ -31,6 +31,8 @@ class FlameView final : public View {
   void over_ranks(Context& ctx, const Rect& room, FlamePainter& painter);
   void by_rank(Context& ctx, Rect room, FlamePainter& painter);
   void go_to(Context& ctx, const FlamePainter::Hit& hit);
+  /// Scrolls to the box at the keyboard's cursor.
+  void scroll_to_cursor(Context& ctx, const Rect& room, const FlamePainter& painter);
 
   FlameOfRange flame_;
   FlameScope scope_ = FlameScope::range;
@@ -147,12 +149,22 @@ void FlameView::over_ranks(Context& ctx, const Rect& room, FlamePainter& painter
   const Clip clip(ctx.canvas, room);
   for (const FlameFrame& frame : flame_frames(tree, top_, std::nullopt, levels, least)) {
     const float y = room.y - scroll_ + box * static_cast<float>(frame.level);
-    if (y + box < room.y || y > room.bottom()) continue;
+    // The rows beside those that are seen too: the keyboard goes there.
+    if (y + 2 * box < room.y || y - box > room.bottom()) continue;
     painter.box(frame, std::nullopt,
                 {room.x + static_cast<float>(static_cast<double>(frame.begin_ns) * each), y,
                  static_cast<float>(static_cast<double>(frame.width_ns) * each), box},
                 FlamePainter::Look::plain);
   }
+  scroll_to_cursor(ctx, room, painter);
+}
+
+void FlameView::scroll_to_cursor(Context& ctx, const Rect& room, const FlamePainter& painter) {
+  if (!painter.cursor()) return;
+  const Rect& box = *painter.cursor();
+  const float before = scroll_;
+  scroll_ += std::max(0.0F, box.bottom() - room.bottom()) - std::max(0.0F, room.y - box.y);
+  if (scroll_ != before) ctx.moving = true;
 }
 
 /// One row per rank on a common scale, as long as its time; as many levels as fit.
@@ -178,10 +190,11 @@ void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
   const double each = static_cast<double>(bars) / static_cast<double>(longest);
   const auto least = static_cast<std::int64_t>(std::ceil(FlamePainter::kNarrowest / each));
   const Clip clip(ctx.canvas, room);
-  const auto first = static_cast<std::size_t>(std::max(0.0F, scroll_ / row_height));
+  // The rows beside those that are seen too: the keyboard goes there.
+  const auto first = static_cast<std::size_t>(std::max(0.0F, scroll_ / row_height - 1));
   for (std::size_t i = first; i < order.size(); ++i) {
     const float y = room.y - scroll_ + row_height * static_cast<float>(i);
-    if (y > room.bottom()) break;
+    if (y - row_height > room.bottom()) break;
     const auto found = std::ranges::lower_bound(tree.ranks(), order[i]);
     const Rect head{room.x, y, kRankGutter - 6, kBoxHeight};
     ctx.canvas.text_in(head, "rank " + std::to_string(order[i]), c.muted, Font::small);
@@ -208,6 +221,7 @@ void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
     ctx.quantity({room.right() - kRankTotal - 10, y, kRankTotal, low ? kBoxHeight - 4 : kBoxHeight},
                  text.number, text.unit);
   }
+  scroll_to_cursor(ctx, room, painter);
 }
 
 void FlameView::draw(Context& ctx, Rect room) {
@@ -251,8 +265,9 @@ void FlameView::draw(Context& ctx, Rect room) {
     by_rank(ctx, room, painter);
   else
     over_ranks(ctx, room, painter);
+  painter.outline_cursor();
   if (!painter.hit()) return;
-  if (ctx.pointer.pressed[0])
+  if (painter.chosen() || (ctx.pointer.pressed[0] && ctx.hovered(room)))
     go_to(ctx, *painter.hit());
   else
     ctx.tip(flame_details(tree, top_, *painter.hit()));

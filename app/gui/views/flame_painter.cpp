@@ -1,5 +1,7 @@
 #include "app/gui/views/flame_painter.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 
 #include "app/store/lane.h"
@@ -33,6 +35,20 @@ void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank,
   const Rect box{place.x, place.y, std::max(1.0F, place.w - 1), place.h - 1};
   const bool over = ctx_.hovered(place);
   if (over) hit_ = Hit{frame.node, frame.folded, rank, frame.width_ns};
+  if (box.w >= kNamed && frame.folded == 0) {
+    const std::size_t of_rank = rank ? *rank + 1 : 0;
+    const Context::KeyItem key = ctx_.key_item(
+        place, ImHashData(&of_rank, sizeof of_rank, ImGui::GetID(static_cast<int>(frame.node))));
+    if (key.at) {
+      at_ = Hit{frame.node, frame.folded, rank, frame.width_ns};
+      outlined_ = box;
+      if (look == Look::plain) cursor_ = place;
+    }
+    if (key.chosen) {
+      chosen_ = true;
+      hit_ = Hit{frame.node, frame.folded, rank, frame.width_ns};
+    }
+  }
   Rgb color = frame.node == 0 ? c.raised : color_of(node);
   const bool pale =
       !words_.empty() && !flame_finds(words_, tree_.name(frame.node), flame_stream(tree_, frame.node));
@@ -55,7 +71,7 @@ void FlamePainter::box(const FlameFrame& frame, std::optional<std::size_t> rank,
            : ctx_.app.selection.span && ctx_.app.selection.span->kind == node.kind &&
                  ctx_.app.selected_span(node.lane, node.longest));
   if (selected) ctx_.canvas.outline(box, c.text, 1, 2);
-  if (box.w < 22) return;
+  if (box.w < kNamed) return;
   const Rgb ink = frame.folded > 0 || wait ? c.text : text_on(color);
   label(frame, rank, box.inset(5, 0), ink);
 }
@@ -76,6 +92,10 @@ void FlamePainter::label(const FlameFrame& frame, std::optional<std::size_t> ran
   const auto chars = static_cast<std::size_t>(std::max(1.0F, room.w / 6.0F));
   const std::string name = flame_label(tree_, frame.node, chars);
   if (ctx_.canvas.readable_in(room.w, name, Font::small)) ctx_.canvas.text_in(room, name, ink, Font::small);
+}
+
+void FlamePainter::outline_cursor() {
+  if (outlined_) ctx_.canvas.outline(*outlined_, ctx_.colors().accent, 1, 2, 2);
 }
 
 void FlamePainter::ground(std::uint32_t node, std::size_t rank, const Rect& place) {

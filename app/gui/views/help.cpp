@@ -25,7 +25,7 @@ constexpr KeyRow kPointer[] = {
     {"middle click", "fit the span"},
     {"right click", "menu of a span or a rank"},
     {"an end of a range", "drag it: of the step ruler, or of the measured range"},
-    {"wheel", "zoom at the pointer (Ctrl: finer, Shift: scroll)"},
+    {"wheel", "zoom at the pointer (Ctrl: finer, Shift: faster, both: scroll)"},
     {"a rank's name", "drag: move the rank"},
     {"a title", "click: another panel there; drag: move it"},
 };

@@ -2,6 +2,8 @@
 // captions. The other panels show the same time.
 #include "app/gui/model/lecture.h"
 
+#include <imgui.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -169,7 +171,8 @@ void LectureView::controls(Context& ctx, Rect room) {
   ctx.canvas.text_in(room, text, c.muted, Font::small, Align::right);
 }
 
-/// A mark per scene, in the colour of its kind; a click goes there.
+/// A mark per scene, in the colour of its kind, below ImGui's slider over the scenes: a click, a drag or the
+/// arrow keys go there.
 void LectureView::progress(Context& ctx, const Rect& room) {
   const Palette& c = ctx.colors();
   const Rect line{room.x, room.y + 4, room.w, room.h - 8};
@@ -184,11 +187,27 @@ void LectureView::progress(Context& ctx, const Rect& room) {
   }
   const float at = line.x + each * (static_cast<float>(player_.scene) + 0.5F);
   ctx.canvas.outline({at - std::max(each, 5.0F) / 2, line.y - 2, std::max(each, 5.0F), line.h + 4}, c.text);
-  if (!ctx.hovered(room)) return;
-  const auto which =
-      static_cast<std::size_t>(std::clamp((ctx.pointer.x - line.x) / std::max(each, 0.01F), 0.0F, count - 1));
-  ctx.tip(lecture_.scenes[which].text);
-  if (ctx.pointer.pressed[0]) show(ctx.app, player_.go_to(lecture_, which), true);
+  const std::size_t last = lecture_.scenes.size() - 1;
+  int scene = static_cast<int>(player_.scene);
+  ImGui::SetCursorScreenPos({room.x, room.y});
+  ImGui::SetNextItemWidth(room.w);
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_GrabMinSize, std::max(each, 5.0F));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, (room.h - ImGui::GetFontSize()) / 2});
+  for (const ImGuiCol drawn : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
+                               ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
+    ImGui::PushStyleColor(drawn, ImVec4{0, 0, 0, 0});  // the marks are drawn above
+  const bool moved =
+      ImGui::SliderInt("##scene", &scene, 0, static_cast<int>(last), "", ImGuiSliderFlags_NoInput);
+  ImGui::PopStyleColor(5);
+  ImGui::PopStyleVar(3);
+  // Not at the keyboard's cursor: the caption says the same, and the tip would cover it.
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_NoNavOverride)) {
+    const float at_pointer = std::clamp((ctx.pointer.x - line.x) / std::max(each, 0.01F), 0.0F, count - 1);
+    ctx.tip(lecture_.scenes[static_cast<std::size_t>(at_pointer)].text);
+  }
+  const auto wanted = static_cast<std::size_t>(std::clamp(scene, 0, static_cast<int>(last)));
+  if (moved && wanted != player_.scene) show(ctx.app, player_.go_to(lecture_, wanted), true);
 }
 
 void LectureView::caption(Context& ctx, Rect room) {

@@ -56,6 +56,11 @@ std::vector<Choice> MemoryView::choices(const AppState& app) {
                            {"curve only", "at the peak", "now", "difference", "held", "stages"},
                            static_cast<int>(below_),
                            [this](AppState&, int to) { below_ = static_cast<Below>(to); }}};
+  if (below_ == Below::peak || below_ == Below::now)
+    out.push_back(
+        {"tree", {"by category", "by owner"}, static_cast<int>(alive_.first), [this](AppState&, int to) {
+           alive_.first = static_cast<AlivePane::First>(to);
+         }});
   const auto pools = used_pools(app.store(), app.memory_rank);
   const auto chosen = std::ranges::find(pools, app.memory_pool);
   if (pools.size() < 2) return out;

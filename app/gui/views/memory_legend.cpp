@@ -86,7 +86,8 @@ bool MemoryLegend::toggled(Context& ctx, const Rect& place, ev::MemoryCategory c
     ctx.canvas.outline(mark, shade(c, category), 1, 1, 2);
   else
     ctx.canvas.fill(mark, shade(c, category), 1, 2);
-  if (!ctx.clicked(place)) return off;
+  const Context::KeyItem key = ctx.key_item(place, word(category));
+  if (!ctx.clicked(place) && !key.chosen) return off;
   if (off)
     hidden_.erase(category);
   else

@@ -1,5 +1,5 @@
-// Options: classes hidden in the timeline, heights, target duration of a step, colours, text size. Saved in
-// the settings.
+// Options: classes hidden in the timeline, heights, target duration of a step, steps in view while following,
+// colours, text size. Saved in the settings.
 #include <imgui.h>
 
 #include <algorithm>
@@ -105,9 +105,18 @@ void OptionsView::steps(Context& ctx) {
   ImGui::BeginDisabled(view.step_target_ns == 0);
   if (ImGui::Button("None")) view.step_target_ns = 0;
   ImGui::EndDisabled();
-  if (view.step_target_ns <= 0) return;
-  ImGui::SameLine();
-  ImGui::Text("%zu of %zu steps are over target", bars_.beyond(), ctx.app.store().steps().size());
+  if (view.step_target_ns > 0) {
+    ImGui::SameLine();
+    ImGui::Text("%zu of %zu steps are over target", bars_.beyond(), ctx.app.store().steps().size());
+  }
+  int followed = static_cast<int>(view.followed_steps);
+  ImGui::SetNextItemWidth(160);
+  if (ImGui::InputInt("newest steps in view while following", &followed))
+    ctx.app.timeline.view.followed_steps = static_cast<std::uint32_t>(
+        std::clamp(followed, 0, static_cast<int>(ViewOptions::kMostFollowedSteps)));
+  ImGui::SetItemTooltip(
+      "Of a live run that the timeline follows; 0: the range keeps its length. Zooming overrides it until "
+      "following is resumed");
 }
 
 void OptionsView::colours(Context& ctx) {

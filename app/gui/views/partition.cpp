@@ -75,6 +75,16 @@ std::vector<Choice> PartitionView::choices(const AppState& app) {
 void PartitionView::header(Context& ctx, Rect& room) {
   if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show every parameter"))
     ctx.app.elements = {};
+  UnitRange& shown = ctx.app.elements;
+  const auto scaled = [&](double factor) { shown.zoom(factor, (shown.begin + shown.end) / 2); };
+  const auto moved = [&](double share) { shown.pan(share * (shown.end - shown.begin)); };
+  const bool all = shown.begin <= 0 && shown.end >= 1;
+  if (ctx.button_right(room, ">", !all && shown.end < 1, Context::Look::plain, "Later parameters"))
+    moved(0.25);
+  if (ctx.button_right(room, "<", !all && shown.begin > 0, Context::Look::plain, "Earlier parameters"))
+    moved(-0.25);
+  if (ctx.button_right(room, "-", !all, Context::Look::plain, "Zoom out (the wheel)")) scaled(2);
+  if (ctx.button_right(room, "+", true, Context::Look::plain, "Zoom in (the wheel)")) scaled(0.5);
 }
 
 void PartitionView::axis(Context& ctx, const Rect& rect, const ElementAxis& elements) {
@@ -204,8 +214,8 @@ void PartitionView::draw(Context& ctx, Rect room) {
     return;
   }
   const Rect map{room.x + kRankGutter, room.y, room.w - kRankGutter, room.h};
-  if (ctx.hovered(map) && !ctx.pointer.shift && ctx.pointer.wheel != 0) {
-    app.elements.zoom(std::pow(0.82, static_cast<double>(ctx.pointer.wheel)),
+  if (ctx.hovered(map) && !(ctx.pointer.ctrl && ctx.pointer.shift) && ctx.pointer.wheel != 0) {
+    app.elements.zoom(std::pow(ctx.pointer.shift ? 0.5 : 0.82, static_cast<double>(ctx.pointer.wheel)),
                       position_of(map, ctx.pointer.x));
     ctx.pointer.wheel = 0;
   }

@@ -150,16 +150,12 @@ bool plot_clicked() {
          ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9;
 }
 
-int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
+int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
+  StepPlot plot = asked;
   Rect room = rect;
+  Rect head = room.take_top(kTitle);
   std::size_t count = 0;
   for (const Curve& curve : plot.curves) count = std::max(count, curve.values.size());
-  if (plot.curves.size() == 1)
-    plot_head(ctx, room.take_top(kTitle), plot.title,
-              with_unit(last_of(plot.curves[0]), plot.digits, plot.unit));
-  else
-    head_of_curves(ctx, room.take_top(kTitle), plot);
-  const Scale scale = plot.logarithmic ? Scale::logarithmic : Scale::linear;
   StepAxis& axis = ctx.ui.steps;
   if (axis.all) {
     axis.begin = plot.first_step - 0.5;
@@ -172,6 +168,15 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
                              static_cast<std::size_t>(std::max(8.0F, room.w))));
     shown.push_back(points.back().y);
   }
+  if (!plot.logarithmic && spans_decades(shown)) {
+    plot.logarithmic = true;
+    plot.title += ", logarithmic";
+  }
+  const Scale scale = plot.logarithmic ? Scale::logarithmic : Scale::linear;
+  if (plot.curves.size() == 1)
+    plot_head(ctx, head, plot.title, with_unit(last_of(plot.curves[0]), plot.digits, plot.unit));
+  else
+    head_of_curves(ctx, head, plot);
   const auto range = value_range(shown, plot.from_zero ? Zero::shown : Zero::not_shown, scale);
   if (!range) {
     ctx.canvas.text_in(room, count == 0 ? "no values yet" : "no values in this range", ctx.colors().muted,
@@ -182,7 +187,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot) {
   // In a low plot the legend would cover the curves: their names are in the header.
   constexpr float kLegendRoom = 110;
   const bool legend = plot.curves.size() > 1 && room.h >= kLegendRoom;
-  if (!begin_plot(ctx, ("##" + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return -1;
+  if (!begin_plot(ctx, ("##" + asked.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return -1;
   double begin = axis.begin;
   double end = axis.end;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch,
@@ -263,6 +268,11 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit |
                         ImPlotAxisFlags_NoTickLabels);
+  // None so close to an end that its label would be cut.
+  std::vector<double> ticks = ticks_between(range.Min, range.Max, std::max(2, static_cast<int>(room.w / 80)));
+  const double margin = 0.06 * (range.Max - range.Min);
+  std::erase_if(ticks, [&](double at) { return at < range.Min + margin || at > range.Max - margin; });
+  if (!ticks.empty()) ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()));
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].empty()) continue;

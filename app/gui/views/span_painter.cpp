@@ -114,7 +114,11 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
     canvas.outline({box.x - 1, box.y - 1, box.w + 2, box.h + 2}, c.text, 1, 2);
   }
   if (box.w > kNarrowestLabel && !strip_) {
-    const std::string text = label(row, one, box.w - 2 * kLabelFrom);
+    const bool barrier = one.kind == ev::EventKind::collective_begin &&
+                         ev::as<ev::EventKind::collective_begin>(one).op == ev::CollectiveOp::barrier;
+    const std::string text =
+        barrier ? ctx_.app.barriers.of(ctx_.app.run->number(), ctx_.app.store(), row.lane(), one)
+                : label(row, one, box.w - 2 * kLabelFrom);
     const Rect place = box.inset(kLabelFrom, 0);
     // A truncated figure would be a wrong figure.
     const bool whole = store::is_wait(one.kind);

@@ -222,12 +222,18 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const ImVec2 size = ImPlot::GetPlotSize();
   const float ground = at.y + size.y;
   std::optional<std::size_t> over;
+  // Bars of a drag, from where it began to the pointer.
+  const Context::Drag drag = ctx.drag(&dragged_from_, {at.x, at.y, size.x, size.y}, 0);
   const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
     const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
-    const bool here = inside && ctx.pointer.x >= x0 && ctx.pointer.x < x1;
-    if (here) over = i;
+    const bool at_pointer = ctx.pointer.x >= x0 && ctx.pointer.x < x1;
+    if (at_pointer && (inside || drag != Context::Drag::none)) over = i;
+    const float from = std::min(ctx.ui.drag_from_x, ctx.pointer.x),
+                to = std::max(ctx.ui.drag_from_x, ctx.pointer.x);
+    const bool here = drag == Context::Drag::none ? inside && at_pointer : x1 > from && x0 <= to;
+    if (drag == Context::Drag::begun && ctx.pointer.pressed[0] && at_pointer) dragged_from_ = i;
     if (histogram.counts[i] == 0) continue;
     // At least visible, even for one hit among thousands.
     const float top =
@@ -249,14 +255,24 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   }
   ImPlot::PopPlotClipRect();
   end_plot(ctx);
-  if (!over || histogram.counts[*over] == 0) return;
-  ctx.tip(time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
-          grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
-          grouped(static_cast<std::int64_t>(all.times.count())) +
-          " spans. Click to show only these. The lines are p50, p95 and p99.");
-  if (!ctx.pointer.pressed[0]) return;
-  const auto whole_ns = [](double ns) { return static_cast<std::int64_t>(std::ceil(ns)); };
-  ctx.app.find.filter.time_ns = std::pair(whole_ns(edges[*over]), whole_ns(edges[*over + 1]));
+  const auto show_only = [&](std::size_t a_bar, std::size_t b_bar) {
+    ctx.app.find.filter.time_ns = times_of(histogram, a_bar, b_bar);
+  };
+  if (drag == Context::Drag::dropped || drag == Context::Drag::clicked) {
+    // Beyond an end of the plot the drag ends at its last bar.
+    const std::size_t last = histogram.counts.size() - 1;
+    const std::size_t to = over ? *over : ctx.pointer.x < at.x ? 0 : last;
+    const std::size_t from = std::exchange(dragged_from_, std::nullopt).value_or(to);
+    if (from != to || histogram.counts[to] > 0) show_only(from, to);
+    return;
+  }
+  if (drag != Context::Drag::none || !over || histogram.counts[*over] == 0) return;
+  ctx.tip(
+      time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
+      grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
+      grouped(static_cast<std::int64_t>(all.times.count())) +
+      " spans. Click to show only these, drag over several bars to show those. The lines are p50, p95 and "
+      "p99.");
 }
 
 void StatisticsPane::groups(Context& ctx, Rect room) {

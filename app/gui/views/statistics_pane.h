@@ -1,6 +1,7 @@
 // Statistics of the hits (figures, histogram, groups), as a part of the panels Find and Statistics.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "app/gui/model/found_rows.h"
@@ -27,6 +28,7 @@ class StatisticsPane {
   std::string id_;
   FoundGroups found_;
   TableState state_;
+  std::optional<std::size_t> dragged_from_;  ///< bar of the histogram at which the drag began
 };
 
 /// Progress of the search and number of hits: "12 345 spans", "searched 40 000 of 1 200 000

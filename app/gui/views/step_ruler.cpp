@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/micro_steps.h"
 #include "app/gui/model/range_grip.h"
 #include "app/gui/model/step_bars.h"
 #include "app/gui/model/step_of.h"
@@ -21,6 +22,29 @@ double step_position(std::span<const store::StepRow> steps, std::int64_t at_ns, 
   const double share = static_cast<double>(at_ns - step.begin_ns) /
                        static_cast<double>(std::max<std::int64_t>(1, end - step.begin_ns));
   return static_cast<double>(*index) + std::min(1.0, share);
+}
+
+/// Micro-steps are drawn where at most so many steps are shown, and each is at least so wide.
+constexpr std::size_t kStepsWithMicroSteps = 12;
+constexpr float kLeastMicroStep = 3;
+
+/// Lines between the micro-steps of a step's bar. Returns the one under the pointer, with their number.
+std::string micro_step_lines(Context& ctx, const store::StepRow& step, const Rect& bar, const Rect& hit) {
+  const std::vector<MicroStep> all = micro_steps_of(ctx.app.store(), step);
+  if (all.empty() || bar.w < kLeastMicroStep * static_cast<float>(all.size())) return {};
+  const std::int64_t end = step.end_ns == store::kOpen ? ctx.app.store().end_ns() : step.end_ns;
+  const TimeScale scale{{step.begin_ns, std::max(end, step.begin_ns + 1)}, bar.x, bar.w};
+  std::string under;
+  for (const MicroStep& one : all) {
+    const float x0 = scale.x_of(one.begin_ns), x1 = scale.x_of(one.end_ns);
+    if (&one != &all.front()) ctx.canvas.vertical(x0, hit.y, hit.h, ctx.colors().base, 0.9F);
+    if (ctx.pointer.x < x0 || ctx.pointer.x >= x1) continue;
+    ctx.canvas.fill({x0, hit.bottom() - 3, x1 - x0, 3}, ctx.colors().text, 0.8F);
+    // Frameworks number them over the run.
+    under = "micro-step " + std::to_string(one.number) + ", " + std::to_string(&one - all.data() + 1) +
+            " of " + std::to_string(all.size()) + ": " + duration(one.end_ns - one.begin_ns).text();
+  }
+  return under;
 }
 
 }  // namespace
@@ -88,6 +112,10 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
   const float target_height = static_cast<float>(static_cast<double>(target) / full) * (room.h - 2);
   const float bar_gap = pitch > 4 ? 1.0F : 0.0F;
   const auto x_at = [&](std::size_t index) { return room.x + static_cast<float>(index) * pitch; };
+  const TimeRange shown = app.time.range();
+  const std::size_t first_shown = step_of(steps, shown.begin_ns).value_or(0),
+                    last_shown = step_of(steps, shown.end_ns).value_or(0);
+  const bool with_micro_steps = last_shown - first_shown < kStepsWithMicroSteps;
   for (const StepBar& bar : bars) {
     const float x = x_at(bar.first), width = x_at(bar.last) - x;
     const auto share = static_cast<float>(std::min(1.0, static_cast<double>(bar.length_ns) / full));
@@ -113,9 +141,12 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
         app.selection.step <= steps[bar.last - 1].step)
       ctx.canvas.outline(box, c.text, 1, 1);
     const Rect hit{x, room.y, width, room.h};
+    std::string micro_step;
+    if (with_micro_steps && bar.last == bar.first + 1 && bar.first >= first_shown && bar.first <= last_shown)
+      micro_step = micro_step_lines(ctx, steps[bar.first], box, hit);
     if (ctx.hovered(hit)) {
       ctx.canvas.fill(hit, c.text, 0.08F);
-      ctx.tip(text_of(bar, *app.run, target));
+      ctx.tip(text_of(bar, *app.run, target) + (micro_step.empty() ? "" : "\n" + micro_step));
       if (ctx.pointer.released[1]) target_menu(ctx, bar);
     }
   }

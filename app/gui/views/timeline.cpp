@@ -30,9 +30,12 @@ namespace {
 
 constexpr float kGutter = 156;
 constexpr float kRuler = 22;
-constexpr double kWheelZoom = 0.82;
+constexpr double kWheelZoom = 0.82, kFastWheelZoom = 0.5;
 /// Range around the pointer for the tooltip of folded spans, in pixels.
 constexpr double kFoldPixels = 4;
+
+/// The wheel scrolls instead of zooming.
+bool scrolls(const Pointer& pointer) { return pointer.ctrl && pointer.shift; }
 
 class TimelineView final : public View {
  public:
@@ -209,11 +212,9 @@ void TimelineView::scroll_to_rank(Context& ctx, const TimelineRows& rows, float 
 void TimelineView::navigate(Context& ctx, const Rect& lanes, const TimeScale& scale) {
   AppState& app = ctx.app;
   const std::int64_t limit = app.store().end_ns();
-  if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !ctx.pointer.shift) {
-    const double strength = ctx.pointer.ctrl ? 0.95 : kWheelZoom;
-    // While following a live run keep its edge at the same screen position.
-    app.time.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)),
-                  app.follow ? limit : scale.time_of(ctx.pointer.x), limit);
+  if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !scrolls(ctx.pointer)) {
+    const double strength = ctx.pointer.ctrl ? 0.95 : ctx.pointer.shift ? kFastWheelZoom : kWheelZoom;
+    app.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)), scale.time_of(ctx.pointer.x));
     ctx.pointer.wheel = 0;
   }
   if (ctx.hovered(lanes) && ctx.pointer.wheel_sideways != 0) {
@@ -331,7 +332,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
   scroll_to_rank(ctx, rows, room.h - 8);
-  if (ctx.pointer.shift || ctx.pointer.x < room.x + kGutter) {
+  if (scrolls(ctx.pointer) || ctx.pointer.x < room.x + kGutter) {
     ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
   } else {
     const float wheel = ctx.pointer.wheel;

@@ -1,5 +1,7 @@
 #include "app/gui/views/timeline_menu.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +88,25 @@ void rows_menu(Context& ctx, const Rect& anchor) {
   ctx.menu(anchor, std::move(items));
 }
 
+/// How much of a live run the timeline shows while it follows.
+void follow_menu(Context& ctx, const Rect& anchor) {
+  AppState& app = ctx.app;
+  const std::uint32_t now = app.own_length ? 0 : app.timeline.view.followed_steps;
+  std::vector<OverlayItem> items;
+  items.push_back(
+      {"As long as the range is", "zoom sets it", true, now == 0, [&app] { app.follow_newest(0); }});
+  std::vector<std::uint32_t> counts{1, 2, 5, 10, 50};
+  if (now != 0 && std::ranges::find(counts, now) == counts.end()) counts.push_back(now);
+  std::ranges::sort(counts);
+  for (const std::uint32_t steps : counts)
+    items.push_back(
+        {steps == 1 ? std::string("The newest step") : "The newest " + std::to_string(steps) + " steps", "",
+         true, now == steps, [&app, steps] { app.follow_newest(steps); }, steps == 1});
+  items.push_back(
+      {"Another number...", "Options", true, false, [&ui = ctx.ui] { ui.show_panel = "options"; }, true});
+  ctx.menu(anchor, std::move(items));
+}
+
 }  // namespace
 
 void filter_strip(Context& ctx, Rect& room) {
@@ -123,6 +144,7 @@ void follow_selected(Context& ctx) {
 
 void timeline_header(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
+  Rect anchor;
   if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show the whole run (F)")) app.fit();
   if (app.run->live()) {
     const bool runs = app.run->link() != collector::Viewer::Link::ended;
@@ -132,8 +154,15 @@ void timeline_header(Context& ctx, Rect& room) {
                                     : Context::Look::plain,
                          "Keep the newest events in view (L). Looking at an earlier time stops it."))
       app.toggle_follow();
+    const std::uint32_t steps = app.own_length ? 0 : app.timeline.view.followed_steps;
+    const std::string shown = steps == 0   ? "any length"
+                              : steps == 1 ? "1 step"
+                                           : std::to_string(steps) + " steps";
+    if (ctx.menu_button_right(
+            room, shown, anchor, runs,
+            "How much is in view while following: the newest steps, or a range of any length"))
+      follow_menu(ctx, anchor);
   }
-  Rect anchor;
   if (ctx.menu_button_right(room, "Rows", anchor, !app.store().ranks().empty(),
                             "Curves over time, and the statuses of parameters that are followed"))
     rows_menu(ctx, anchor);

@@ -139,6 +139,10 @@ class Window:
             time.sleep(0.1)
         fail(f"{what}: {json.dumps(state)}")
 
+    def type(self, text):
+        time.sleep(0.5)
+        subprocess.run(["xdotool", "type", "--delay", "50", text], env=self.environment, check=True)
+
     def key(self, name):
         subprocess.run(["xdotool", "key", name], env=self.environment, check=True)
 
@@ -172,6 +176,21 @@ def main():
         gate = state["control"]["gate"]
         window.key("n")  # a whole step: many gates, to just before the next one begins
         window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate + 5, "N steps to the next step")
+        # A breakpoint at a module: resumed, the run stops there by itself.
+        gate = window.until(lambda s: s["control"]["paused"], "it is paused")["control"]["gate"]
+        window.key("ctrl+p")
+        window.until(lambda s: "dialog" in s["shows"], "the palette opens")
+        window.type("h.1.attn")
+        window.until(lambda s: s["shows"].get("dialog") == ["h.1.attn"], "the palette holds the module")
+        window.key("Return")
+        window.until(lambda s: s["selection"]["kind"] in ("module", "param"), "the module is selected")
+        window.key("F9")
+        window.until(lambda s: len(s["breakpoints"]["list"]) == 1, "a breakpoint is in the list")
+        window.key("space")
+        window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate and s["breakpoints"]["stopped"] == 0,
+                     "the run stops at its breakpoint, and the list says so")
+        window.key("F9")
+        window.until(lambda s: not s["breakpoints"]["list"], "F9 removes it")
         window.key("space")
         window.until(lambda s: not s["control"]["paused"], "Space resumes the run")
         stepped.finish(120)

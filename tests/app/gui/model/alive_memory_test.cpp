@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "app/gui/model/names.h"
 #include "app/gui/model/stage_memory.h"
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/gui/model_fixture.h"
@@ -75,6 +79,31 @@ TEST_F(Model, AliveMemoryAddsUpToThePoolAtEveryTime) {
     }
     EXPECT_EQ(in_tree, sample.total());
   }
+}
+
+TEST_F(Model, ByOwnerFirstTheSameBytesAreInBlocksThenCategories) {
+  const AliveMemory alive = alive_memory(data(), 0, ev::MemoryPool::device,
+                                         data().memory_peak(0, ev::MemoryPool::device).value().at_ns);
+  const std::vector<AliveNode> nodes = alive_by_owner(*app_.run, 0, alive);
+  ASSERT_FALSE(nodes.empty());
+  std::int64_t sum = 0;
+  bool block_found = false;
+  for (const AliveNode& node : nodes) {
+    sum += node.bytes;
+    std::int64_t inside = 0;
+    std::set<std::string> categories;
+    for (const AliveNode& category : node.children) {
+      inside += category.bytes;
+      EXPECT_TRUE(categories.insert(category.label).second) << "a category comes once in a block";
+      EXPECT_EQ(category.label, word(category.category));
+      EXPECT_FALSE(category.children.empty());
+    }
+    EXPECT_EQ(node.children.empty() ? node.bytes : inside, node.bytes) << node.label;
+    block_found |= categories.size() > 1;
+  }
+  EXPECT_TRUE(block_found) << "a block has states of several categories";
+  EXPECT_EQ(sum, alive.total());
+  EXPECT_TRUE(std::ranges::is_sorted(nodes, std::greater{}, &AliveNode::bytes));
 }
 
 TEST_F(Model, TheDifferenceOfTwoTimesHoldsWhatChangedAndNothingElse) {

@@ -186,6 +186,25 @@ TEST_F(Model, BreakpointsAreKeptByNameAndFoundAgainInAnotherRun) {
   EXPECT_EQ(other.breaks.lines(), lines) << "and is kept for one that has";
 }
 
+TEST_F(Model, ABreakpointAtOneBucketStopsAtItsFlushAloneAndIsKept) {
+  const auto flushes = app_.run->index().flushes(0);
+  ASSERT_GE(flushes.size(), 3U);
+  const std::uint32_t third = flushes[2].bucket;
+  BreakList list;
+  list.add(data(), {BreakKind::bucket, third, 0, true});
+  const auto hit = next_hit(*app_.run, 0, list.list(), 0, data().end_ns(), {});
+  ASSERT_TRUE(hit);
+  EXPECT_EQ(hit->at_ns, flushes[2].at_ns);
+  EXPECT_FALSE(next_hit(*app_.run, 0, list.list(), hit->at_ns, data().end_ns(), {}))
+      << "numbers of buckets increase over the run";
+  EXPECT_EQ(list.rule(data()).kind, ev::StopRule::Kind::run_to_bucket);
+  EXPECT_EQ(list.rule(data()).id, third);
+  BreakList read;
+  for (const std::string& line : list.lines()) read.take_line(line);
+  EXPECT_EQ(read.list(), list.list());
+  EXPECT_EQ(read.text(data(), 0), "bucket " + std::to_string(third) + " is flushed");
+}
+
 TEST_F(Model, ALiveRunStopsByItselfAtTheFirstEnabledPlaceThatIsAhead) {
   BreakList& breaks = app_.breaks;
   EXPECT_EQ(breaks.rule(data()).kind, Rule::never);

@@ -13,6 +13,7 @@
 #include "app/gui/model/format.h"
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
+#include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::gui {
 namespace {
@@ -171,6 +172,26 @@ TEST_F(Model, OfARunAndItselfNothingDiffers) {
   const Table table = series_table(ops, SeriesOf::collective, NameCells(data()));
   EXPECT_TRUE(table.rows[0][0].swatch) << "in the colour of the operation";
   EXPECT_EQ(title_of(ops.rows[0], NameCells(data())), ops.rows[0].name + ", " + ops.rows[0].figure);
+}
+
+TEST_F(Model, TablesOfARankAreOfThatRank) {
+  Session other(store::make_synthetic_store());
+  other.settle();
+  // Rank 2 of the synthetic run computes longer.
+  const auto forward_of = [&](std::optional<std::uint32_t> rank) {
+    double sum = 0;
+    for (const ComparedSeries& row : compared_series(*app_.run, other, SeriesOf::module, 8, {}, rank).rows)
+      sum += row.median_a().value_or(0);
+    return sum;
+  };
+  EXPECT_DOUBLE_EQ(forward_of(std::nullopt), forward_of(0));
+  EXPECT_GT(forward_of(2), 1.1 * forward_of(0));
+  const auto rows = [&](std::optional<std::uint32_t> rank) {
+    return compared_table(*app_.run, other, analysis::CompareBy::parameter, 8, {}, rank).rows;
+  };
+  ASSERT_FALSE(rows(1).empty());
+  EXPECT_EQ(rows(0).size(), rows(std::nullopt).size());
+  EXPECT_TRUE(rows(77).empty()) << "no run has it";
 }
 
 }  // namespace

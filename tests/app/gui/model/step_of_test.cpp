@@ -46,6 +46,16 @@ TEST(StepOf, FiguresAreOfThatStepOrOfTheLastBeforeItThatHasEnded) {
   EXPECT_EQ(measured_step_of(steps, 50), std::nullopt);
 }
 
+TEST(StepOf, TheNewestCompletedStepsLastFromTheBeginOfTheFirstToTheEndOfTheLast) {
+  auto steps = rows();
+  EXPECT_EQ(newest_steps_ns(steps, 2), 160);
+  EXPECT_EQ(newest_steps_ns(steps, 50), 260) << "as many as there are";
+  EXPECT_EQ(newest_steps_ns(steps, 0), std::nullopt);
+  steps[2].end_ns = store::kOpen;
+  EXPECT_EQ(newest_steps_ns(steps, 1), 60) << "the open one is not completed";
+  EXPECT_EQ(newest_steps_ns({}, 1), std::nullopt);
+}
+
 TEST_F(Model, RankLabelsAndTopBarSpeakOfTheStepUnderTheCursor) {
   const auto steps = data().steps();
   ASSERT_GE(steps.size(), 3U);

@@ -135,13 +135,15 @@ TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   options.lane_height = 24;
   options.curve_height = 80;
   options.step_target_ns = 61'500'000;
+  options.followed_steps = 12;
   EXPECT_EQ(hidden_text(options), "hidden: waits, GPU lanes");
   ViewOptions read;
   for (const std::string& line : lines_of(options)) take_line(read, line);
   EXPECT_EQ(read, options);
   for (const char* wrong :
        {"Hidden=-1", "Hidden=512", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
-        "CurveHeight=121", "StepTarget=-5", "StepTarget=9223372036854775807", "StepTarget=6s"})
+        "CurveHeight=121", "StepTarget=-5", "StepTarget=9223372036854775807", "StepTarget=6s",
+        "FollowedSteps=1001", "FollowedSteps=-1"})
     take_line(read, wrong);
   EXPECT_EQ(read, options);
   read.set(ItemClass::waits, true);

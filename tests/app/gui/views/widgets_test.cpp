@@ -1,5 +1,6 @@
 // Widgets by what they draw, without a display: tool tips of buttons, points of a plot.
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 #include <implot.h>
 
 #include <string>
@@ -28,29 +29,36 @@ class Widgets : public ::testing::Test {
     ImPlot::DestroyContext();
     ImGui::DestroyContext();
   }
-  /// Vertices that `draw` and the tool tip that it asks for take.
-  struct Drawn {
-    int widgets = 0, tip = 0;
-  };
   template <typename Draw>
-  Drawn drawn(float x, float y, Draw&& draw) {
+  void drawn(float x, float y, Draw&& draw) {
     ImGui::GetIO().DeltaTime = 1.0F / 60;
+    ImGui::GetIO().AddMousePosEvent(x, y);
     ImGui::NewFrame();
-    ImDrawList* list = ImGui::GetBackgroundDrawList();
-    Canvas canvas(list, fonts_, ThemeKind::dark);
+    Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, ThemeKind::dark);
     Pointer pointer;
     pointer.x = x;
     pointer.y = y;
     Context ctx(app_, ui_, canvas, pointer, 0, {0, 0, 800, 600});
-    Drawn out;
     draw(ctx);
-    out.widgets = list->VtxBuffer.Size;
-    const ImDrawList* const above = ImGui::GetForegroundDrawList();  // of the window below the pointer
-    const int before = above->VtxBuffer.Size;
     ctx.draw_tip();
-    out.tip = above->VtxBuffer.Size - before;
     ImGui::EndFrame();
-    return out;
+  }
+  /// In a window that covers everything.
+  template <typename Draw>
+  void in_window(float x, float y, Draw&& draw) {
+    drawn(x, y, [&](Context& ctx) {
+      ImGui::SetNextWindowPos({0, 0});
+      ImGui::SetNextWindowSize({800, 600});
+      ImGui::Begin("window", nullptr, ImGuiWindowFlags_NoDecoration);
+      ctx.enter_window();
+      draw(ctx);
+      ImGui::End();
+    });
+  }
+  /// ImGui's tooltip is shown in the last frame.
+  static bool has_tip() {
+    const ImGuiWindow* const tip = ImGui::FindWindowByName("##Tooltip_00");
+    return tip != nullptr && tip->Active && !tip->Hidden && tip->DrawList->VtxBuffer.Size > 0;
   }
   AppState app_;
   UiState ui_;
@@ -59,14 +67,46 @@ class Widgets : public ::testing::Test {
 
 TEST_F(Widgets, AButtonShowsItsTipUnderThePointerOnlyAlsoWhileItCannotBePressed) {
   constexpr Rect kPlace{100, 100, 80, 24};
-  const auto button = [&](bool enabled, const char* tip) {
-    return [=](Context& ctx) { ctx.button(kPlace, "Pause", enabled, Context::Look::plain, tip); };
+  const auto tip_at = [&](float x, float y, bool enabled, const char* tip) {
+    for (int i = 0; i < 3; ++i)
+      in_window(x, y, [&](Context& ctx) { ctx.button(kPlace, "Pause", enabled, Context::Look::plain, tip); });
+    return has_tip();
   };
   for (const bool enabled : {true, false}) {
-    EXPECT_GT(drawn(120, 110, button(enabled, "Hold every rank")).tip, 0) << enabled;
-    EXPECT_EQ(drawn(300, 300, button(enabled, "Hold every rank")).tip, 0) << enabled;
-    EXPECT_EQ(drawn(120, 110, button(enabled, "")).tip, 0) << enabled;
+    EXPECT_TRUE(tip_at(120, 110, enabled, "Hold every rank")) << enabled;
+    EXPECT_FALSE(tip_at(300, 300, enabled, "Hold every rank")) << enabled;
+    EXPECT_FALSE(tip_at(120, 110, enabled, "")) << enabled;
   }
+}
+
+TEST_F(Widgets, WhatIsDrawnByHandIsReachedByTheKeyboardToo) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  int at = -1, chosen = -1;
+  const auto frame = [&] {
+    in_window(-1, -1, [&](Context& ctx) {
+      at = -1;
+      for (int i = 0; i < 3; ++i) {
+        const Context::KeyItem key =
+            ctx.key_item({40, 60 + 40.0F * static_cast<float>(i), 80, 24}, static_cast<unsigned>(1000 + i));
+        if (key.at) at = i;
+        if (key.chosen) chosen = i;
+      }
+    });
+  };
+  const auto press = [&](ImGuiKey key) {
+    for (const bool down : {true, false}) {
+      io.AddKeyEvent(key, down);
+      for (int i = 0; i < 3; ++i) frame();
+    }
+  };
+  frame();
+  press(ImGuiKey_Tab);
+  EXPECT_EQ(at, 0);
+  press(ImGuiKey_DownArrow);
+  EXPECT_EQ(at, 1);
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(chosen, 1);
 }
 
 /// Of three with one label each is an item of its own, and one that cannot be pressed is passed over.
