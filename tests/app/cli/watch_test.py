@@ -9,6 +9,7 @@ import csv
 import json
 import pathlib
 import re
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -166,13 +167,15 @@ class Watch(CommandTest):
         self.assertEqual(watch.wait(20), 128 + 15)
 
     def test_one_that_lags_behind_can_be_ended(self):
-        """Steps faster than they are looked at: at its end a minute of them was left, and no signal ended it meanwhile."""
+        """It gets no processor while the run goes on, and has all of its steps left at the end: a signal ends it meanwhile."""
         recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
         endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
         watch = self.start("watch", endpoint, "--interval", "0.3")
         watch.stdout.readline()
+        watch.send_signal(signal.SIGSTOP)
         said("simulate", "--layers", "1", "--width", "64", "--heads", "1", "--context", "16", "--vocab", "100", "--ranks", "4", "--steps",
              "60000", "--detail", "phases", "--connect", endpoint)
+        watch.send_signal(signal.SIGCONT)
         self.assertEqual(recorder.wait(60), 0)
         time.sleep(1)  # it knows of the end
         self.assertIsNone(watch.poll())
