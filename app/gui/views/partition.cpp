@@ -237,9 +237,15 @@ void PartitionView::draw(Context& ctx, Rect room) {
       continue;
     }
     const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == rank;
-    if (of.named || chosen)
-      ctx.canvas.text_in({room.x, line.y + (of.height - 14) / 2, kRankGutter - 8, 14},
-                         "rank " + std::to_string(rank), chosen ? c.accent : c.text, Font::small);
+    if (of.named || chosen) {
+      constexpr float kLabel = 14;
+      float y = line.y + (of.height - kLabel) / 2;
+      // Names are taller than rows of many ranks: those of the first and the last row stay inside.
+      if (line.y >= room.y && line.bottom() <= room.bottom())
+        y = std::clamp(y, room.y, std::max(room.y, room.bottom() - kLabel));
+      ctx.canvas.text_in({room.x, y, kRankGutter - 8, kLabel}, "rank " + std::to_string(rank),
+                         chosen ? c.accent : c.text, Font::small);
+    }
     {
       const Clip inner(ctx.canvas, line);
       row(ctx, line, elements, rank, labelled++ == 0 && of.height >= kCellLabels);
