@@ -188,7 +188,7 @@ def main():
         window.until(lambda s: len(s["breakpoints"]["list"]) == 1, "a breakpoint is in the list")
         window.key("space")
         window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate and s["breakpoints"]["stopped"] == 0,
-                     "the run stops at its breakpoint, and the list says so")
+                     "the run stops at its breakpoint, and the list shows it")
         window.key("F9")
         window.until(lambda s: not s["breakpoints"]["list"], "F9 removes it")
         window.key("space")

@@ -158,7 +158,7 @@ TEST(Turns, TheWindowComesBeforeTheAnalysisThatWaits) {
       std::this_thread::sleep_for(20ms);
     });
     std::this_thread::sleep_for(50ms);
-    EXPECT_EQ(order, 0) << "nobody has a turn beside another";
+    EXPECT_EQ(order, 0) << "one at a time has a turn";
   }
   first.join();
   next.join();
