@@ -161,13 +161,7 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
   digest.ranks.insert(std::upper_bound(digest.ranks.begin(), digest.ranks.end(), rank,
                                        [](std::uint32_t r, const RankStep& one) { return r < one.rank; }),
                       read.step);
-  digest.prefetch.early += read.prefetch.early;
-  digest.prefetch.just_in_time += read.prefetch.just_in_time;
-  digest.prefetch.late += read.prefetch.late;
-  digest.prefetch.late_wait_ns += read.prefetch.late_wait_ns;
-  digest.prefetch.mistargeted += read.prefetch.mistargeted;
-  digest.prefetch.unused += read.prefetch.unused;
-  digest.prefetch.vain_bytes += read.prefetch.vain_bytes;
+  digest.prefetch.add(read.prefetch);
   pending_.waits.add(read.waits);
   if (fresh)
     ahead_.read(store, rank, std::max(window.end_ns, window.begin_ns + 1), known_until_ns, out_of_time);

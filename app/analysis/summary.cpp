@@ -380,13 +380,7 @@ void summarize_scheduler(const store::Store& store, const Digest& digest, Summar
     for (const StepDigest& step : digest.steps()) {
       if (!step.prefetch_whole()) continue;
       ++summary.prefetch_steps;
-      sum.early += step.prefetch.early;
-      sum.just_in_time += step.prefetch.just_in_time;
-      sum.late += step.prefetch.late;
-      sum.late_wait_ns += step.prefetch.late_wait_ns;
-      sum.mistargeted += step.prefetch.mistargeted;
-      sum.unused += step.prefetch.unused;
-      sum.vain_bytes += step.prefetch.vain_bytes;
+      sum.add(step.prefetch);
     }
     if (summary.prefetch_steps > 0 || digest.steps().empty() || summary.stage != 3) summary.prefetch = sum;
   }

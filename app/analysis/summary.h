@@ -170,6 +170,15 @@ struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
   std::int64_t late_wait_ns = 0;
   std::int64_t vain_bytes = 0;  ///< gathered by mistargeted or unused prefetches (metrics 2.3 S)
+  void add(const Prefetch& other) noexcept {
+    early += other.early;
+    just_in_time += other.just_in_time;
+    late += other.late;
+    mistargeted += other.mistargeted;
+    unused += other.unused;
+    late_wait_ns += other.late_wait_ns;
+    vain_bytes += other.vain_bytes;
+  }
 };
 /// A piece of a critical path and the work in it.
 struct LongPathPiece {

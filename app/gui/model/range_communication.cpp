@@ -22,16 +22,6 @@ const analysis::TimePartition* analysed(const Session& run, std::uint32_t step, 
   return found == times->ranks.end() || found->rank != rank ? nullptr : &found->time;
 }
 
-void add_outcomes(const analysis::Prefetch& more, analysis::Prefetch& sum) {
-  sum.early += more.early;
-  sum.just_in_time += more.just_in_time;
-  sum.late += more.late;
-  sum.mistargeted += more.mistargeted;
-  sum.unused += more.unused;
-  sum.late_wait_ns += more.late_wait_ns;
-  sum.vain_bytes += more.vain_bytes;
-}
-
 }  // namespace
 
 double RangeCommunication::progress() const noexcept {
@@ -94,8 +84,8 @@ void RangeCommunication::read_next(const AppState& app) {
   // Outcomes that are derived need the whole step: what was prefetched may be used in the rest of it.
   const bool reported = store.instant_count(rank, ev::EventKind::prefetch_outcome) > 0;
   if (reading.prefetches_recorded && (reported || piece.whole()))
-    add_outcomes(analysis::prefetch_outcomes(store, rank, piece.from_ns, piece.to_ns),
-                 *reading.figures.summary.prefetch);
+    reading.figures.summary.prefetch->add(
+        analysis::prefetch_outcomes(store, rank, piece.from_ns, piece.to_ns));
   analysis::RankStep window;
   window.rank = rank;
   window.begin_ns = piece.from_ns;
