@@ -55,6 +55,14 @@ class Widgets : public ::testing::Test {
       ImGui::End();
     });
   }
+  /// Down and up, each with the frames that ImGui takes to move its cursor.
+  template <typename Frame>
+  static void press_key(ImGuiKey key, Frame&& frame) {
+    for (const bool down : {true, false}) {
+      ImGui::GetIO().AddKeyEvent(key, down);
+      for (int i = 0; i < 3; ++i) frame();
+    }
+  }
   /// ImGui's tooltip is shown in the last frame.
   static bool has_tip() {
     const ImGuiWindow* const tip = ImGui::FindWindowByName("##Tooltip_00");
@@ -94,12 +102,7 @@ TEST_F(Widgets, WhatIsDrawnByHandIsReachedByTheKeyboardToo) {
       }
     });
   };
-  const auto press = [&](ImGuiKey key) {
-    for (const bool down : {true, false}) {
-      io.AddKeyEvent(key, down);
-      for (int i = 0; i < 3; ++i) frame();
-    }
-  };
+  const auto press = [&](ImGuiKey key) { press_key(key, frame); };
   frame();
   press(ImGuiKey_Tab);
   EXPECT_EQ(at, 0);
@@ -127,12 +130,7 @@ TEST_F(Widgets, ButtonsAreReachedAndPressedByTheKeyboard) {
       ImGui::End();
     });
   };
-  const auto press = [&](ImGuiKey key) {
-    for (const bool down : {true, false}) {
-      io.AddKeyEvent(key, down);
-      for (int i = 0; i < 3; ++i) frame();
-    }
-  };
+  const auto press = [&](ImGuiKey key) { press_key(key, frame); };
   frame();
   press(ImGuiKey_Tab);
   press(ImGuiKey_Enter);
@@ -163,12 +161,7 @@ TEST_F(Widgets, AnArrowGoesIntoAListAndTabPastIt) {
       ImGui::End();
     });
   };
-  const auto press = [&](ImGuiKey key) {
-    for (const bool down : {true, false}) {
-      io.AddKeyEvent(key, down);
-      for (int i = 0; i < 3; ++i) frame();
-    }
-  };
+  const auto press = [&](ImGuiKey key) { press_key(key, frame); };
   for (int i = 0; i < 3; ++i) frame();
   press(ImGuiKey_Tab);
   press(ImGuiKey_DownArrow);
