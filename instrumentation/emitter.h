@@ -87,6 +87,8 @@ struct PublisherOptions {
   std::optional<PreattachBuffer> kept;  ///< events already in the rings belong to this run
 };
 
+class GpuMonitor;
+
 /// One per process: drains the rings, batches and sends events, answers the control channel (gate.h). The
 /// destructor sends the remaining events within linger_s.
 class Publisher {
@@ -103,6 +105,8 @@ class Publisher {
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
   /// The part of a name by which names are distinguished.
   [[nodiscard]] static std::string name_key(const std::string& name);
+  /// Emits the state of this GPU when steps end, at most once a second; null: no longer. Any thread.
+  void sample_gpu(std::unique_ptr<GpuMonitor> gpu);
   /// Reports the end of the run to the collector: exit code and last message.
   void finish(int exit_code, const std::string& text);
   [[nodiscard]] std::uint64_t dropped() const noexcept;

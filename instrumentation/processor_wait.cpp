@@ -12,6 +12,10 @@
 
 namespace shardscope::instrumentation {
 
+namespace {
+constexpr std::int64_t kMs = 1'000'000;
+}  // namespace
+
 std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
   Sample sample;
   bool counted = false;
@@ -27,8 +31,12 @@ std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
       std::getline(std::ifstream(task.path() / "comm"), name);
       thread.publishes = is_publishing_thread(name);
     }
-    // A new thread's wait counts from its start.
-    if (!thread.publishes) sample.waited_ns += std::max<std::int64_t>(waited_ns - thread.waited_ns, 0);
+    // A new thread's times count from its start.
+    if (!thread.publishes) {
+      sample.waited_ns += std::max<std::int64_t>(waited_ns - thread.waited_ns, 0);
+      used_ns_ += std::max<std::int64_t>(ran_ns - thread.ran_ns, 0);
+    }
+    thread.ran_ns = ran_ns;
     thread.waited_ns = waited_ns;
     thread.seen = true;
   }
@@ -40,6 +48,7 @@ std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
   switches_ = usage.ru_nivcsw;
   const std::optional<std::int64_t> before = std::exchange(before_ns_, now_ns);
   if (!counted || !before) return std::nullopt;
+  sample.used_ms = static_cast<std::uint32_t>(std::exchange(used_ns_, used_ns_ % kMs) / kMs);
   sample.over_ns = now_ns - *before;
   return sample;
 }

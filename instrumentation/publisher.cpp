@@ -16,6 +16,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/event_observer.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/gpu_monitor.h"
 #include "instrumentation/post.h"
 #include "instrumentation/processor_wait.h"
 #include "instrumentation/rank_link.h"
@@ -32,8 +33,8 @@ constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
 constexpr std::int64_t kNoCollectorAfterNs = 5'000'000'000;
 /// How long the collector's latest pause setting is valid; it comes with every ping, once a second.
 constexpr std::int64_t kLookWordNs = 3'000'000'000;
-/// Interval between reads of the threads' processor waits.
-constexpr std::int64_t kProcessorWaitEveryNs = 1'000'000'000;
+/// Interval between reads of the threads' processor waits and of the GPU's state.
+constexpr std::int64_t kSampleEveryNs = 1'000'000'000;
 /// How long finish() with an error waits for the collector to confirm, since the process is about to exit.
 constexpr std::chrono::milliseconds kFinishWait{1000};
 
@@ -77,7 +78,9 @@ struct Publisher::State {
   std::int64_t last_drain_ns = 0;
   std::int64_t began_ns = 0;
   ProcessorWait processor_wait;
-  std::int64_t processor_wait_ns = 0;  ///< time of the last read; 0: no step has ended yet
+  std::mutex gpu_mutex;                ///< not `mutex`: NVML may wait for the driver
+  std::unique_ptr<GpuMonitor> gpu;     ///< guarded by gpu_mutex; null: no GPU is sampled
+  std::int64_t sampled_ns = 0;         ///< time of the last samples; 0: no step has ended yet
   double event_ns = 0;                 ///< calibrated once, on this thread
   std::uint64_t events = 0;            ///< drained from the rings
   bool collector_seen = false;         ///< a collector has replied
@@ -110,7 +113,7 @@ struct Publisher::State {
     drained.clear();
     RingRegistry::Drained info = RingRegistry::instance().drain(drained, &clock);
     events += drained.size();
-    add_processor_wait(info.run_begins, now);
+    add_samples(info.run_begins, now);
     add_changes(info.run_begins);
     merge.add(drained, info.run_begins, clock);
     if (info.drops.events != 0) add_drops(info.drops, now);
@@ -168,19 +171,30 @@ struct Publisher::State {
   }
 
   /// Only at the end of a step: start-up is not part of any figure, and a hung run must emit nothing.
-  void add_processor_wait(std::vector<std::size_t>& run_begins, std::int64_t now) {
-    if (processor_wait_ns != 0 && now - processor_wait_ns < kProcessorWaitEveryNs) return;
+  void add_samples(std::vector<std::size_t>& run_begins, std::int64_t now) {
+    if (sampled_ns != 0 && now - sampled_ns < kSampleEveryNs) return;
     if (std::ranges::none_of(drained, is_step_end)) return;
-    if (!enabled(detail_of(EventKind::processor_wait))) return;
-    processor_wait_ns = now;
+    if (!enabled(Detail::steps)) return;
+    sampled_ns = now;
+    const auto add = [&](Event event) {
+      event.ticks = static_cast<std::uint64_t>(now);
+      event.kind = static_cast<EventKind>(static_cast<std::uint16_t>(event.kind) | kTimeIsNs);
+      drained.push_back(event);
+    };
     const std::optional<ProcessorWait::Sample> sample = processor_wait.take(now);
-    if (!sample) return;
+    const std::optional<Event> of_gpu = [&] {
+      const std::lock_guard lock(gpu_mutex);
+      return gpu ? gpu->take(now) : std::nullopt;
+    }();
+    if (!sample && !of_gpu) return;
     run_begins.push_back(drained.size());
-    Event event = make<EventKind::processor_wait>(
-        {.switches = sample->switches, .waited_ns = sample->waited_ns, .over_ns = sample->over_ns});
-    event.ticks = static_cast<std::uint64_t>(now);
-    event.kind = static_cast<EventKind>(static_cast<std::uint16_t>(event.kind) | kTimeIsNs);
-    drained.push_back(event);
+    if (sample) {
+      add(make<EventKind::processor_wait>({.switches = sample->switches,
+                                           .used_ms = sample->used_ms,
+                                           .waited_ns = sample->waited_ns,
+                                           .over_ns = sample->over_ns}));
+    }
+    if (of_gpu) add(*of_gpu);
   }
 
   /// After the drained events, so that no event enabled by a change is sent before it.
@@ -370,6 +384,11 @@ std::uint32_t Publisher::name_id(const std::string& name) {
   const auto [it, added] = s.names.try_emplace(key, static_cast<std::uint32_t>(s.names.size()));
   if (added && s.link && it->second < wire::kMaxNames) s.link->post(wire::Body(wire::Name{it->second, key}));
   return it->second;
+}
+
+void Publisher::sample_gpu(std::unique_ptr<GpuMonitor> gpu) {
+  const std::lock_guard lock(state_->gpu_mutex);
+  state_->gpu = std::move(gpu);
 }
 
 void Publisher::finish(int exit_code, const std::string& text) {

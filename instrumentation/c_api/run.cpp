@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "instrumentation/c_api/status.h"
+#include "instrumentation/gpu_monitor.h"
 #include "instrumentation/requests.h"
 #include "instrumentation/table_checks.h"
 
@@ -168,6 +169,12 @@ SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t
     require(severity >= SHARDSCOPE_INFO && severity <= SHARDSCOPE_ERROR,
             "severity is " + std::to_string(severity) + "; use SHARDSCOPE_INFO, _WARNING or _ERROR");
     publisher.message(static_cast<Severity>(severity), text_or_empty(text));
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_set_gpu(shardscope_run* run, const char* pci_bus_id) {
+  return with_publisher(run, [&](Publisher& publisher) {
+    publisher.sample_gpu(pci_bus_id == nullptr ? nullptr : std::make_unique<GpuMonitor>(pci_bus_id));
   });
 }
 

@@ -34,7 +34,7 @@ extern "C" {
 
 /* Version of the interface in this header; shardscope_abi_version() returns the library's. Additions raise
  * it; existing functions and values keep their meaning as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 7
+#define SHARDSCOPE_ABI_VERSION 8
 
 /* Value of an id field of an event or a table that has no id. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -293,6 +293,12 @@ SHARDSCOPE_API int64_t shardscope_now_ns(void);
 /* Id of a kernel's or a span's name; equal texts have equal ids. Not for the hot path: store the id. Allowed
  * before the start since version 3. */
 SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id);
+
+/* The GPU of this rank, by PCI bus id ("0000:17:00.0", as cudaDeviceGetPCIBusId returns it). Its energy, clocks
+ * and temperature are read through NVML (libnvidia-ml.so.1) on the publishing thread when a step ends, at most
+ * once a second, and emitted as events. NULL: no longer. SHARDSCOPE_FAILED without NVML or such a GPU. Since
+ * version 8. */
+SHARDSCOPE_API shardscope_status shardscope_set_gpu(shardscope_run* run, const char* pci_bus_id);
 
 enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };
 /* Emits a text for users, with one of the severities above. Not for the hot path. */
