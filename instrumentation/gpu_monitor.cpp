@@ -18,7 +18,8 @@ constexpr Result kSuccess = 0;
 constexpr int kClockSm = 1, kClockMemory = 2;  // nvmlClockType_t
 constexpr int kSensorOfGpu = 0;                // nvmlTemperatureSensors_t
 // nvmlClocksEventReasons
-constexpr std::uint64_t kSoftwarePowerCap = 0x4, kSoftwareThermal = 0x20, kHardwareThermal = 0x40, kPowerBrake = 0x80;
+constexpr std::uint64_t kSoftwarePowerCap = 0x4, kSoftwareThermal = 0x20, kHardwareThermal = 0x40,
+                        kPowerBrake = 0x80;
 
 }  // namespace
 

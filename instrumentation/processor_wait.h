@@ -1,5 +1,6 @@
 // Processor time of this process, and how long its threads were runnable without a processor: time that other
-// processes on the host take from a rank. The publishing thread reads it from /proc, so that training threads pay nothing.
+// processes on the host take from a rank. The publishing thread reads it from /proc, so that training threads
+// pay nothing.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class ProcessorWait {
   };
   std::string tasks_;
   std::unordered_map<std::string, Thread> threads_;  ///< by id
-  std::int64_t used_ns_ = 0;  ///< not reported yet: less than a millisecond
+  std::int64_t used_ns_ = 0;                         ///< not reported yet: less than a millisecond
   std::int64_t switches_ = 0;
   std::optional<std::int64_t> before_ns_;
 };

@@ -78,13 +78,13 @@ struct Publisher::State {
   std::int64_t last_drain_ns = 0;
   std::int64_t began_ns = 0;
   ProcessorWait processor_wait;
-  std::mutex gpu_mutex;                ///< not `mutex`: NVML may wait for the driver
-  std::unique_ptr<GpuMonitor> gpu;     ///< guarded by gpu_mutex; null: no GPU is sampled
-  std::int64_t sampled_ns = 0;         ///< time of the last samples; 0: no step has ended yet
-  double event_ns = 0;                 ///< calibrated once, on this thread
-  std::uint64_t events = 0;            ///< drained from the rings
-  bool collector_seen = false;         ///< a collector has replied
-  bool warned = false;                 ///< about a missing collector, or its refusal of this rank
+  std::mutex gpu_mutex;             ///< not `mutex`: NVML may wait for the driver
+  std::unique_ptr<GpuMonitor> gpu;  ///< guarded by gpu_mutex; null: no GPU is sampled
+  std::int64_t sampled_ns = 0;      ///< time of the last samples; 0: no step has ended yet
+  double event_ns = 0;              ///< calibrated once, on this thread
+  std::uint64_t events = 0;         ///< drained from the rings
+  bool collector_seen = false;      ///< a collector has replied
+  bool warned = false;              ///< about a missing collector, or its refusal of this rank
 
   std::mutex mutex;
   std::condition_variable wake;

@@ -63,6 +63,13 @@ std::string rate_text(const Efficiency& efficiency) {
                                         : ", the hardware's peak is not known");
 }
 
+std::string energy_text(const EnergyUse& energy) {
+  std::string out = fmt::format("{:.0f} W", energy.watts);
+  if (energy.tokens_per_joule)
+    out += fmt::format(", {:.3g} tokens per joule (tokens/s / power of all GPUs)", *energy.tokens_per_joule);
+  return out;
+}
+
 std::string flop_text(const Efficiency& efficiency) {
   return fmt::format("a token takes {:.3g} FLOP: {}", efficiency.flop_per_token, efficiency.formula);
 }

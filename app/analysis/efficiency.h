@@ -15,6 +15,8 @@ namespace shardscope::analysis {
 
 /// "106 TFLOP/s a rank, 34.1 % of 312 TFLOP/s (MFU)"; empty if the rate is unknown.
 [[nodiscard]] std::string rate_text(const Efficiency& efficiency);
+/// "2810 W, 12.3 tokens per joule (tokens/s / power of all GPUs)".
+[[nodiscard]] std::string energy_text(const EnergyUse& energy);
 /// "a token takes 7.64e+08 FLOP: 6 x ...".
 [[nodiscard]] std::string flop_text(const Efficiency& efficiency);
 

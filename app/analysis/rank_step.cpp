@@ -77,13 +77,15 @@ std::int64_t recomputed(const store::Store& store, const StepWindow& window, con
 }
 
 void read_instants(const store::Store& store, const StepWindow& window, RankStep& out) {
-  constexpr std::array kRead{EventKind::bucket_flush, EventKind::allocator_state, EventKind::processor_wait};
+  constexpr std::array kRead{EventKind::bucket_flush, EventKind::allocator_state, EventKind::processor_wait,
+                             EventKind::gpu_sample};
   if (std::ranges::none_of(kRead, [&](EventKind kind) { return store.instant_count(out.rank, kind) > 0; }))
     return;  // avoids reading blocks
   store.for_each_instant(out.rank, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
     if (event.kind == EventKind::bucket_flush) ++out.bucket_flushes;
     if (event.kind == EventKind::allocator_state)
       out.allocator_retries = ev::as<EventKind::allocator_state>(event).retries;
+    if (event.kind == EventKind::gpu_sample) out.gpu_state.add(event);
     if (event.kind == EventKind::processor_wait) {
       const auto sample = ev::as<EventKind::processor_wait>(event);
       if (!out.processor_waits) out.processor_waits.emplace();

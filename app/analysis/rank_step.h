@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/analysis/critical_path.h"
+#include "app/analysis/gpu_state.h"
 #include "app/analysis/longest.h"
 #include "app/analysis/rank_activity.h"
 #include "app/analysis/spans.h"
@@ -34,6 +35,7 @@ struct RankStep {
   /// Part of time.compute_ns in modules whose forward the backward repeats; attached frameworks only.
   std::int64_t recompute_ns = 0;
   std::optional<ProcessorWaits> processor_waits;  ///< from the samples in the step
+  GpuState gpu_state;                             ///< from the samples in the step
 };
 
 /// Durations of each instance of a collective (instance_of in communication.h) over the ranks added.

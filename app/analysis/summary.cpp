@@ -184,6 +184,7 @@ class RankSums {
       if (!result.processor_waits) result.processor_waits.emplace();
       result.processor_waits->add(*step.processor_waits);
     }
+    result.gpu_state.add(step.gpu_state);
     if (!step.gpu) return;
     if (!result.gpu) result.gpu.emplace();
     result.gpu->add(*step.gpu);
@@ -229,6 +230,22 @@ void summarize_micro_batches(const Digest& digest, Summary& summary) {
     uneven.most += step.uneven.most;
   }
   summary.uneven_pct = uneven.pct();
+}
+
+/// During a pause the GPUs are idle, and tokens/s are without pauses: no energy is given then.
+std::optional<EnergyUse> energy_use(const store::Store& store, const Summary& summary) {
+  if (summary.ranks.empty()) return std::nullopt;
+  const auto paused = [](const store::StepRow& step) { return step.paused_ns > 0; };
+  if (std::ranges::any_of(store.steps(), paused)) return std::nullopt;
+  EnergyUse out{.watts = 0, .over_ns = INT64_MAX, .tokens_per_joule = {}};
+  for (const RankSummary& rank : summary.ranks) {
+    const std::optional<double> watts = rank.gpu_state.watts();
+    if (!watts) return std::nullopt;
+    out.watts += *watts;
+    out.over_ns = std::min(out.over_ns, rank.gpu_state.over_ns());
+  }
+  if (summary.tokens_per_s && out.watts > 0) out.tokens_per_joule = *summary.tokens_per_s / out.watts;
+  return out;
 }
 
 /// Whether the lowest rank, whose collectives are counted, recorded all of them in this step. Collectives are
@@ -409,6 +426,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
                                                 one.piece.at.end});
   }
   if (store.has_tables()) summary.efficiency = efficiency_of(store.tables(), summary.tokens_per_s);
+  summary.energy = energy_use(store, summary);
   summary.memory_model = model_memory(store, summary);
   summarize_communication(store, digest, summary);
   summarize_scheduler(store, digest, summary);

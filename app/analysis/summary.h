@@ -15,6 +15,7 @@
 #include "app/analysis/distributions.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/gpu_activity.h"
+#include "app/analysis/gpu_state.h"
 #include "app/analysis/kept.h"
 #include "app/analysis/micro_batches.h"
 #include "app/analysis/not_finite.h"
@@ -115,6 +116,7 @@ struct RankSummary {
   std::optional<std::uint64_t> allocator_retries;
   /// From samples in the measured steps; nullopt if its host's kernel does not report it.
   std::optional<ProcessorWaits> processor_waits;
+  GpuState gpu_state;  ///< from samples in the measured steps
 };
 /// Why model states exceed their formula.
 enum class MemoryCause : std::uint8_t {
@@ -208,6 +210,12 @@ struct Efficiency {
   std::optional<double> tflops_per_rank, mfu_pct;  ///< mfu: if the hardware's peak is known
   std::optional<double> peak_tflops;
 };
+/// Energy of the GPUs in the measured steps.
+struct EnergyUse {
+  double watts = 0;          ///< sum over ranks of the mean power between a rank's first and last sample
+  std::int64_t over_ns = 0;  ///< the shortest of these intervals
+  std::optional<double> tokens_per_joule;  ///< tokens/s / watts; nullopt if tokens are not known
+};
 /// A named deviation from the formula of the communicated volume; negative: a saving.
 struct VolumePart {
   VolumeCause cause{};
@@ -250,6 +258,8 @@ struct Summary {
   bool waited_pairs_whole = true;               ///< else only each step's longest pairs: lower bounds
   std::optional<PathSummary> critical_path;     ///< if the computation of the ranks was recorded
   std::optional<Efficiency> efficiency;
+  /// nullopt unless every rank has two samples of energy in the measured steps, and if the run was paused.
+  std::optional<EnergyUse> energy;
   MemoryModel memory_model;
   /// Communicated per rank (metrics 2.3 elems, not busbw; an all-reduce counts twice), over the steps in
   /// which it was recorded.

@@ -60,6 +60,15 @@ json processor_wait_json(const std::optional<ProcessorWaits>& waits) {
       {"waited_ms", ms(waits->waited_ns)}, {"over_ms", ms(waits->over_ns)}, {"switches", waits->switches}};
 }
 
+/// Null if no sample lies in the measured steps.
+json gpu_state_json(const GpuState& state) {
+  if (state.samples() == 0) return nullptr;
+  return {{"samples", state.samples()},     {"sm_mhz", maybe(state.sm_mhz())},
+          {"watts", maybe(state.watts())},  {"joules", maybe(state.joules())},
+          {"over_ms", ms(state.over_ns())}, {"power_limited", state.power_limited()},
+          {"too_hot", state.too_hot()}};
+}
+
 /// Null if GPU records cover no step: unknown, not idle.
 json gpu_json(const std::optional<GpuActivity>& gpu) {
   if (!gpu) return nullptr;
@@ -167,6 +176,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"micro_batches", micro_batches_json(rank.micro_batches)},
               {"allocator_retries", rank.allocator_retries ? json(*rank.allocator_retries) : json(nullptr)},
               {"processor_wait", processor_wait_json(rank.processor_waits)},
+              {"gpu_state", gpu_state_json(rank.gpu_state)},
               {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(store::model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
@@ -295,6 +305,10 @@ std::string to_json(const Summary& s) {
   }
   out["waited_for_whole"] = s.waited_pairs_whole && s.waited_pairs.size() <= kPairs;
   out["critical_path"] = path_json(s.critical_path);
+  out["energy"] = s.energy ? json{{"watts", s.energy->watts},
+                                  {"over_ms", ms(s.energy->over_ns)},
+                                  {"tokens_per_joule", maybe(s.energy->tokens_per_joule)}}
+                           : json(nullptr);
   out["efficiency"] = s.efficiency ? json{{"flop_per_token", s.efficiency->flop_per_token},
                                           {"formula", s.efficiency->formula},
                                           {"tflops_per_rank", maybe(s.efficiency->tflops_per_rank)},

@@ -23,6 +23,27 @@ constexpr std::array kClasses{Class{WhyLate::Part::compute, &OwnParts::compute},
 
 std::string times_text(std::uint64_t count) { return fmt::format("{} time{}", count, count == 1 ? "" : "s"); }
 
+const char* limit_text(const WhyLate& why) {
+  if (why.too_hot) return ": it was too hot";
+  return why.power_limited ? ": it was at its power limit" : "";
+}
+
+/// Computation whose speed follows the GPU's clock.
+void explain_by_clock(const std::vector<OwnParts>& ranks, const OwnParts& own, WhyLate& why) {
+  const std::optional<double> mhz = own.gpu.sm_mhz();
+  if (!mhz || why.part != WhyLate::Part::compute || why.for_data) return;
+  std::vector<double> all;
+  for (const OwnParts& other : ranks)
+    if (const std::optional<double> of = other.gpu.sm_mhz()) all.push_back(*of);
+  const std::optional<double> usual = OthersMedian(std::move(all)).without(*mhz);
+  if (!usual || *usual <= *mhz) return;
+  why.mhz = *mhz;
+  why.usual_mhz = *usual;
+  why.for_clock = why.own_ms * (1 - *mhz / *usual) > why.excess_ms() / 2;
+  why.power_limited = 2 * own.gpu.power_limited() > own.gpu.samples();
+  why.too_hot = 2 * own.gpu.too_hot() > own.gpu.samples();
+}
+
 }  // namespace
 
 const char* verb_of(const WhyLate& why) noexcept {
@@ -46,6 +67,9 @@ std::string text_of(const WhyLate& why) {
     out +=
         fmt::format("; its threads waited for a processor for {:.1f} ms, those of the others for {:.1f} ms",
                     why.processor_ms, why.usual_processor_ms);
+  if (why.for_clock)
+    out += fmt::format("; its GPU ran at {:.0f} MHz, those of the others at {:.0f} MHz{}", why.mhz,
+                       why.usual_mhz, limit_text(why));
   if (why.retries > 0)
     out += fmt::format("; its memory allocator freed its cache {}", times_text(why.retries));
   return out;
@@ -58,6 +82,9 @@ std::string causes_of(const WhyLate& why) {
         " Its threads waited for a processor for {:.1f} ms of a step (summed over them), those of the others "
         "for {:.1f} ms: something else runs on its cores.",
         why.processor_ms, why.usual_processor_ms);
+  if (why.for_clock)
+    out += fmt::format(" Its GPU ran at {:.0f} MHz, those of the others at {:.0f} MHz{}.", why.mhz,
+                       why.usual_mhz, limit_text(why));
   if (why.retries > 0)
     out += fmt::format(
         " Meanwhile its memory allocator had to free its cache {}, and waits for the device each time.",
@@ -89,6 +116,7 @@ std::optional<WhyLate> why_late(const std::vector<OwnParts>& ranks, std::uint32_
   // A third, not half: ranks that poll while they wait for this one wait for a processor, too.
   out->for_processor = out->processor_ms - out->usual_processor_ms > out->excess_ms() / 3;
   out->retries = own->retries;
+  explain_by_clock(ranks, *own, *out);
   return out;
 }
 
@@ -105,7 +133,8 @@ std::optional<WhyLate> why_late(const Summary& summary, std::uint32_t rank) {
          .idle = of_step(one.time.idle_ns),
          .data = of_step(one.data_wait_ns.value_or(0)),
          .processor = one.processor_waits ? one.processor_waits->waited_of(of_step(one.time.total_ns)) : 0,
-         .retries = one.allocator_retries.value_or(0)});
+         .retries = one.allocator_retries.value_or(0),
+         .gpu = one.gpu_state});
     if (one.rank == rank)
       waited_ms = of_step(one.others_waited_ns) /
                   static_cast<double>(std::max<std::size_t>(summary.ranks.size() - 1, 1));

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/gpu_state.h"
+
 namespace shardscope::analysis {
 
 struct RankStep;
@@ -20,6 +22,7 @@ struct OwnParts {
   double data = 0;       ///< waits for a micro-batch: included in the others
   double processor = 0;  ///< its threads waited for a processor, summed over threads: included in the others
   std::uint64_t retries = 0;  ///< of its caching allocator, over all steps
+  GpuState gpu{};             ///< over all steps
 };
 
 struct WhyLate {
@@ -34,6 +37,11 @@ struct WhyLate {
   bool for_processor = false;
   double processor_ms = 0, usual_processor_ms = 0;  ///< per step
   std::uint64_t retries = 0;  ///< its allocator freed its cache, waiting for the device each time
+  /// Its GPU's clock is so much lower than the median of the others that computation in proportion to it
+  /// explains over half of excess_ms().
+  bool for_clock = false;
+  double mhz = 0, usual_mhz = 0;                ///< of the multiprocessors
+  bool power_limited = false, too_hot = false;  ///< why, in over half of the samples
   [[nodiscard]] double excess_ms() const noexcept { return own_ms - usual_ms; }
 };
 /// "computed", "copied", "waited for data", "did nothing".

@@ -376,6 +376,7 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.efficiency && s.efficiency->tflops_per_rank) {
     line("efficiency", analysis::rate_text(*s.efficiency) + "; " + analysis::flop_text(*s.efficiency));
   }
+  if (s.energy) line("energy", analysis::energy_text(*s.energy));
   text += fmt::format(
       "\nms per step, mean of the measured steps that are known of a rank:\n"
       "{:<5} {:>9} {:>13} {:>13} {:>9} {:>11} {:>9} {:>9} {:>11} {:>11}\n",

@@ -49,6 +49,9 @@ std::string key_figures_html(const analysis::Summary& s, const std::optional<ana
   if (s.efficiency && s.efficiency->mfu_pct)
     figure("MFU", fmt::format("{:.1f} %", *s.efficiency->mfu_pct),
            number(s.efficiency->tflops_per_rank, "{:.3g}", " TFLOP/s"));
+  if (s.energy && s.energy->tokens_per_joule)
+    figure("tokens per joule", fmt::format("{:.3g}", *s.energy->tokens_per_joule),
+           fmt::format("at {:.0f} W of all GPUs", s.energy->watts));
   return out + "</dl>";
 }
 

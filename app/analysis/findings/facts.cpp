@@ -122,7 +122,10 @@ RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
   out.lasting = static_cast<double>(of.slower) / known;
   // A sample covers many short steps, or a part of a long one: use the rate in a step of median length.
   ProcessorWaits waits;
-  for (const RankStep* step : of.steps) waits.add(step->processor_waits.value_or(ProcessorWaits{}));
+  for (const RankStep* step : of.steps) {
+    waits.add(step->processor_waits.value_or(ProcessorWaits{}));
+    out.gpu.add(step->gpu_state);
+  }
   out.processor = waits.waited_of(out.total);
   out.retries = of.retries.count().value_or(0);
   return out;

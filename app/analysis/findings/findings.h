@@ -31,6 +31,7 @@ struct RankFacts {
   double others_waited = 0;   ///< waits of each other rank for this one: mean over typical steps
   double processor = 0;       ///< its threads waited for a processor, summed over threads
   std::uint64_t retries = 0;  ///< cache flushes of its allocator, over all typical steps
+  GpuState gpu{};             ///< over all typical steps
   double lasting = 0;         ///< fraction of steps in which it computed longer than the median of the others
 };
 /// A step that took much longer than the median.

@@ -36,7 +36,8 @@ std::optional<WhyLate> why_late_of(const Facts& facts, std::uint32_t rank) {
                      .idle = one.idle,
                      .data = one.data,
                      .processor = one.processor,
-                     .retries = one.retries});
+                     .retries = one.retries,
+                     .gpu = one.gpu});
   return why_late(parts, rank);
 }
 
@@ -264,7 +265,7 @@ void stragglers(const Facts& facts, Found& found) {
   }
   finding.evidence += causes_of(*why);
   // The others' threads waited as well, by chance somewhat less: it may be that, or its own work.
-  const bool contended = !why->for_processor && !why->for_data && why->retries == 0 &&
+  const bool contended = !why->for_processor && !why->for_data && !why->for_clock && why->retries == 0 &&
                          longer < kMorePositionsPct && late.processor > why->excess_ms();
   if (contended) {
     finding.evidence += fmt::format(
@@ -276,6 +277,9 @@ void stragglers(const Facts& facts, Found& found) {
       why->for_processor || contended
           ? "Look on its host for what runs on the rank's cores (top, ps -eLo psr,pcpu,comm), and give ranks "
             "cores of their own: taskset, mpirun --bind-to, cpusets."
+      : why->for_clock ? "Look at its GPU (nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE): a power limit, "
+                         "cooling, or application "
+                         "clocks below those of the other GPUs."
       : why->retries > 0
           ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in its environment; if retries go "
             "on, its peak "

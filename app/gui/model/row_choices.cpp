@@ -11,7 +11,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::string_view kOrder = "RankOrder=", kRankHeight = "RankHeight=", kGrouping = "RankGrouping=",
-                           kCurves = "Curves=";
+                           kCurves = "Curves=", kSampled = "SampledCurve=";
 constexpr std::size_t kLongestName = 200;
 
 /// The number after `key`, if it is below `end`.
@@ -30,9 +30,12 @@ std::vector<std::string> lines_of(const RowChoices& choices) {
   const RankOrder order = choices.order == RankOrder::own ? RankOrder::number : choices.order;
   std::uint32_t curves = 0;
   for (const RowCounter counter : choices.counters) curves |= 1U << static_cast<unsigned>(counter);
-  return {std::string(kOrder) + std::to_string(static_cast<int>(order)),
-          std::string(kRankHeight) + std::to_string(static_cast<int>(choices.rank_height)),
-          std::string(kGrouping) + choices.grouping, std::string(kCurves) + std::to_string(curves)};
+  std::vector<std::string> out{
+      std::string(kOrder) + std::to_string(static_cast<int>(order)),
+      std::string(kRankHeight) + std::to_string(static_cast<int>(choices.rank_height)),
+      std::string(kGrouping) + choices.grouping, std::string(kCurves) + std::to_string(curves)};
+  for (const std::string& name : choices.sampled) out.push_back(std::string(kSampled) + name);
+  return out;
 }
 
 void take_line(RowChoices& choices, std::string_view line) {
@@ -42,6 +45,9 @@ void take_line(RowChoices& choices, std::string_view line) {
     choices.rank_height = static_cast<RankHeight>(*height);
   if (line.starts_with(kGrouping) && line.size() < kLongestName)
     choices.grouping = line.substr(kGrouping.size());
+  constexpr std::size_t kMostSampled = 64;
+  if (line.starts_with(kSampled) && line.size() < kLongestName && choices.sampled.size() < kMostSampled)
+    choices.sampled.emplace(line.substr(kSampled.size()));
   if (const auto curves = choice_after(line, kCurves, 1U << kRowCounters)) {
     choices.counters.clear();
     for (int i = 0; i < kRowCounters; ++i) {

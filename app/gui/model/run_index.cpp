@@ -147,6 +147,7 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
       index.outside.push_back({at_ns, ev::as<ev::EventKind::outside_memory>(event).bytes});
       return;
     }
+    if (index.counters.take(store, rank, event)) return;
     if (take_nccl(event, index.nccl)) return;
     if (event.kind == ev::EventKind::bucket_open) {
       const BucketFlush opened = opened_bucket(event);
@@ -197,6 +198,7 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
     }
   });
   index.instants_until = std::max(index.instants_until, until);
+  take_counters(index);
 }
 
 template <typename Take>
@@ -327,6 +329,32 @@ std::span<const OutsideMemory> RunIndex::outside(std::uint32_t rank) const {
   const auto index = ranks_.find(rank);
   return index == ranks_.end() ? std::span<const OutsideMemory>{}
                                : std::span<const OutsideMemory>(index->second.outside);
+}
+
+void RunIndex::take_counters(RankIndex& index) {
+  const std::span<const analysis::CounterSeries> series = index.counters.series();
+  index.counter_curves.resize(series.size());
+  index.counter_samples.resize(series.size());
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    StepSeries& curve = index.counter_curves[i];
+    for (std::size_t& next = index.counter_samples[i]; next < series[i].samples.size(); ++next) {
+      const analysis::CounterSample& sample = series[i].samples[next];
+      curve.add(sample.at_ns, sample.value);
+      if (sample.until_ns != analysis::CounterSample::kUntilNext) curve.add_unknown(sample.until_ns);
+    }
+  }
+}
+
+std::span<const analysis::CounterSeries> RunIndex::counters(std::uint32_t rank) const {
+  const auto index = ranks_.find(rank);
+  return index == ranks_.end() ? std::span<const analysis::CounterSeries>{} : index->second.counters.series();
+}
+
+const StepSeries* RunIndex::counter_curve(std::uint32_t rank, const std::string& name) const {
+  const std::span<const analysis::CounterSeries> series = counters(rank);
+  const auto found = std::ranges::find(series, name, &analysis::CounterSeries::name);
+  if (found == series.end()) return nullptr;
+  return &ranks_.at(rank).counter_curves[static_cast<std::size_t>(found - series.begin())];
 }
 
 std::span<const BucketFlush> RunIndex::flushes(std::uint32_t rank) const {

@@ -10,7 +10,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "app/analysis/counters.h"
 #include "app/gui/model/gradient_states.h"
+#include "app/gui/model/step_series.h"
 #include "app/store/store.h"
 #include "instrumentation/event_fields.h"
 #include "runtime/plan/prefetch_outcome.h"
@@ -103,6 +105,10 @@ class RunIndex {
   [[nodiscard]] const NcclNote* nccl(std::uint32_t rank, std::uint32_t sequence) const;
   [[nodiscard]] std::span<const OutsideMemory> outside(std::uint32_t rank) const;  ///< by time
   [[nodiscard]] std::span<const BucketFlush> flushes(std::uint32_t rank) const;    ///< by time
+  /// A rank's sampled counters, in order of their first sample.
+  [[nodiscard]] std::span<const analysis::CounterSeries> counters(std::uint32_t rank) const;
+  /// The values of one of them, for a curve; null if the rank has none of that name.
+  [[nodiscard]] const StepSeries* counter_curve(std::uint32_t rank, const std::string& name) const;
 
  private:
   struct Seen {
@@ -120,11 +126,15 @@ class RunIndex {
     std::unordered_map<std::uint32_t, NcclNote> nccl;
     std::vector<OutsideMemory> outside;
     std::vector<BucketFlush> flushes;
+    analysis::CounterLog counters;
+    std::vector<StepSeries> counter_curves;                  ///< of counters.series()
+    std::vector<std::size_t> counter_samples;                ///< number of each that its curve has
     std::unordered_map<std::uint32_t, BucketFlush> filling;  ///< opened and not flushed yet
     std::unordered_set<std::uint32_t> prefetch_issued;
   };
   void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
                      RankIndex& index) const;
+  static void take_counters(RankIndex& index);
   void take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) const;
   void take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) const;
   /// Calls `take` for the spans of a depth that ended by `until_ns` and were not added before.

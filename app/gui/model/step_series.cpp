@@ -1,10 +1,13 @@
 #include "app/gui/model/step_series.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace shardscope::gui {
 
 void ColumnRange::take(double value) noexcept {
+  if (std::isnan(value)) return;  // unknown
   low = any ? std::min(low, value) : value;
   high = any ? std::max(high, value) : value;
   any = true;
@@ -17,12 +20,16 @@ void StepSeries::add(std::int64_t at_ns, double value) {
   blocks_.back().take(value);
 }
 
+void StepSeries::add_unknown(std::int64_t at_ns) { add(at_ns, std::numeric_limits<double>::quiet_NaN()); }
+
 void StepSeries::within(std::size_t first, std::size_t last, ColumnRange& out) const {
   while (first < last) {
     const std::size_t block = first / kBlock;
     if (first % kBlock == 0 && first + kBlock <= last) {
-      out.take(blocks_[block].low);
-      out.take(blocks_[block].high);
+      if (blocks_[block].any) {
+        out.take(blocks_[block].low);
+        out.take(blocks_[block].high);
+      }
       first += kBlock;
     } else {
       out.take(value_[first++]);

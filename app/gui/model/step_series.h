@@ -19,6 +19,8 @@ class StepSeries {
  public:
   /// `value` holds from `at_ns` on; times must not decrease. Of equal times the last value counts.
   void add(std::int64_t at_ns, double value);
+  /// The value is unknown from `at_ns` on.
+  void add_unknown(std::int64_t at_ns);
   /// Ranges for `count` equal columns of `range`: includes peaks between columns. With very many changes
   /// blocks of them are read as one.
   [[nodiscard]] std::vector<ColumnRange> columns(TimeRange range, std::size_t count) const;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <span>
 
+#include "app/analysis/counters.h"
 #include "app/gui/model/names.h"
 #include "app/store/lane_name.h"
 
@@ -193,6 +194,10 @@ void toggle(TimelineOptions& options, RowCounter counter) {
   if (options.counters.erase(counter) == 0) options.counters.insert(counter);
 }
 
+void toggle_sampled(TimelineOptions& options, const std::string& name) {
+  if (options.sampled.erase(name) == 0) options.sampled.insert(name);
+}
+
 bool follows(const TimelineOptions& options, std::uint32_t param) {
   return std::ranges::find(options.params, param) != options.params.end();
 }
@@ -259,7 +264,7 @@ const char* TimelineRow::label() const noexcept {
     case RowKind::gpu:
       return word(gpu_lane);
     case RowKind::counter:
-      return word(counter);
+      return sampled.empty() ? word(counter) : sampled.c_str();
     case RowKind::param:
       return "parameter";
     case RowKind::status:
@@ -300,6 +305,12 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       if (of_all_ranks(counter) != (rank == ev::kNoId)) continue;
       add(RowKind::counter, rank, 0, options.view.curve_height, false);
       out.rows.back().counter = counter;
+    }
+    if (rank == ev::kNoId) return;
+    for (const std::string& name : options.sampled) {
+      if (!analysis::has_counters(store, rank)) break;
+      add(RowKind::counter, rank, 0, options.view.curve_height, false);
+      out.rows.back().sampled = name;
     }
   };
   const auto add_lanes = [&](std::uint32_t rank, std::size_t header) {

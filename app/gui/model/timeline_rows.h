@@ -38,7 +38,7 @@ enum class RowKind : std::uint8_t {
   nvme,
   worker,   ///< the CPU optimizer of offloaded states
   gpu,      ///< a GPU stream, the host's waits for it, or a lane named by the run: `gpu_lane`
-  counter,  ///< a curve over time, of a rank or (without a rank) of all: `counter`
+  counter,  ///< a curve over time, of a rank or (without a rank) of all: `counter` or `sampled`
   param,    ///< header of a followed parameter: `param`
   status,   ///< the parameter's status on a rank over time
 };
@@ -70,6 +70,7 @@ struct TimelineRow {
   bool numbered = false;               ///< heat rows: this and the rows below have room for its number
   ev::StreamId gpu_lane{};             ///< gpu rows
   RowCounter counter{};                ///< counter rows
+  std::string sampled{};               ///< counter rows: a sampled counter's name; empty: `counter`
   std::uint32_t param = ev::kNoId;     ///< param and status rows
   std::string given_name{};            ///< lane name given by the run, or host of a node; empty: none
   std::vector<std::uint32_t> ranks{};  ///< node rows: its ranks, from top to bottom
@@ -93,6 +94,7 @@ struct RowChoices {
   RankHeight rank_height = RankHeight::automatic;
   std::string grouping = kByNode;  ///< a RankGrouping's name; empty: none
   std::set<RowCounter> counters;   ///< the curves shown
+  std::set<std::string> sampled;   ///< the sampled counters shown (analysis/counters.h), by name
   friend bool operator==(const RowChoices&, const RowChoices&) = default;
 };
 /// Serialization for the settings file; ignores unknown and invalid lines. An own order is that of one run:
@@ -124,6 +126,7 @@ void unfollow_param(TimelineOptions& options, std::uint32_t param);
 [[nodiscard]] bool follows(const TimelineOptions& options, std::uint32_t param);
 /// Shows or hides a curve.
 void toggle(TimelineOptions& options, RowCounter counter);
+void toggle_sampled(TimelineOptions& options, const std::string& name);
 
 struct TimelineRows {
   std::vector<TimelineRow> rows;

@@ -98,8 +98,9 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
   Rect bar = line.inset(0, 4);
   bar.w *= static_cast<float>(whole / std::max(longest_ms, 1e-9));
   stacked_bar(ctx, bar, parts, whole, [](double ms) { return milliseconds(ms).text(); });
-  const std::string rate = s.efficiency ? analysis::rate_text(*s.efficiency) : std::string();
+  std::string rate = s.efficiency ? analysis::rate_text(*s.efficiency) : std::string();
   if (rate.empty()) return;
+  if (s.energy) rate += "; " + analysis::energy_text(*s.energy);
   const Rect below = room.take_top(20);
   ctx.canvas.text_in(below, rate, c.muted, Font::small);
   if (ctx.hovered(below)) ctx.tip(analysis::flop_text(*s.efficiency));

@@ -11,6 +11,7 @@
 #include "app/gui/model/rank_order.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/row_curves.h"
+#include "app/gui/model/sampled_curves.h"
 #include "app/gui/views/imgui_text.h"
 
 namespace shardscope::gui {
@@ -70,6 +71,14 @@ void rows_menu(Context& ctx, const Rect& anchor) {
     items.push_back({word(counter), of_all_ranks(counter) ? "all ranks" : "each rank", true,
                      app.timeline.counters.contains(counter),
                      [&app, counter] { toggle(app.timeline, counter); }, counter == RowCounter::loss});
+  }
+  bool first_sampled = true;
+  for (const SampledCounter& counter : sampled_counters(app)) {
+    const std::string& name = counter.name;
+    items.push_back({name, counter.unit.empty() ? "each rank" : counter.unit + ", each rank", true,
+                     app.timeline.sampled.contains(name),
+                     [&app, name] { toggle_sampled(app.timeline, name); },
+                     std::exchange(first_sampled, false)});
   }
   const std::uint32_t selected = app.selection.param;
   if (selected != ev::kNoId && !follows(app.timeline, selected)) {

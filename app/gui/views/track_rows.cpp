@@ -9,6 +9,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/sampled_curves.h"
 #include "app/gui/views/memory_legend.h"
 #include "app/store/span_time.h"
 #include "instrumentation/param_status.h"
@@ -129,11 +130,13 @@ void TrackRows::begin_frame(Context& ctx) {
   const auto close = [](double a, double b) {
     return std::fabs(a - b) <= 1e-9 * std::max(1.0, std::fabs(a));
   };
-  for (std::size_t i = 0; i < seen_.size(); ++i) {
-    if (!seen_[i].any) continue;
-    if (!close(seen_[i].high, shown_[i].high) || !close(seen_[i].low, shown_[i].low)) ctx.moving = true;
-    shown_[i] = seen_[i];
-  }
+  const auto keep = [&](const Top& seen, Top& shown) {
+    if (!seen.any) return;
+    if (!close(seen.high, shown.high) || !close(seen.low, shown.low)) ctx.moving = true;
+    shown = seen;
+  };
+  for (std::size_t i = 0; i < seen_.counters.size(); ++i) keep(seen_.counters[i], shown_.counters[i]);
+  for (const auto& [name, seen] : seen_.sampled) keep(seen, shown_.sampled[name]);
   seen_ = {};
   hovered_.reset();
 }
@@ -144,21 +147,30 @@ void TrackRows::curve(Context& ctx, const TimelineRow& row, const Rect& gutter, 
   const auto columns = static_cast<std::size_t>(std::max(1.0F, std::floor(lane.w / kCurveColumn)));
   const TimeRange range{scale.range.begin_ns,
                         scale.time_of(scale.left + static_cast<float>(columns) * kCurveColumn)};
-  const RowCurve curve = row_curve(ctx.app, row.counter, row.rank, range, columns);
-  Top& seen = seen_[static_cast<std::size_t>(row.counter)];
-  const double low = row.counter == RowCounter::loss ? curve.lowest() : 0;
+  std::optional<SampledCounter> sampled;
+  if (!row.sampled.empty())
+    sampled = sampled_counter(ctx.app, row.sampled).value_or(SampledCounter{row.sampled, "", false, false});
+  const RowCurve curve = sampled ? sampled_curve(ctx.app, row.sampled, row.rank, range, columns)
+                                 : row_curve(ctx.app, row.counter, row.rank, range, columns);
+  const auto value = [&](double of) {
+    return sampled ? value_text(*sampled, of) : value_text(row.counter, of);
+  };
+  // The scale of a loss begins at its lowest value; any other at 0, or below it if values are negative.
+  const bool loss = !sampled && row.counter == RowCounter::loss;
+  const double low = loss ? curve.lowest() : sampled ? std::min(0.0, curve.lowest()) : 0;
+  Top& seen = seen_.of(row);
   if (curve.highest() > 0 || low < 0) {
     seen.low = seen.any ? std::min(seen.low, low) : low;
     seen.high = seen.any ? std::max(seen.high, curve.highest()) : curve.highest();
     seen.any = true;
   }
-  const Top& kept = shown_[static_cast<std::size_t>(row.counter)];
+  const Top& kept = shown_.of(row);
   const Top& top = kept.any ? kept : seen;
   Rect text{gutter.x + 22, gutter.y + 2, gutter.w - 26, gutter.h - 4};
-  ctx.canvas.text_in(text.take_top(text.h / 2), word(row.counter), c.text, Font::small);
-  const std::string span = row.counter == RowCounter::loss && top.any
-                               ? decimal(top.low, 3) + " to " + decimal(top.high, 3)
-                               : "to " + value_text(row.counter, top.high);
+  ctx.canvas.text_in(text.take_top(text.h / 2), row.label(), c.text, Font::small);
+  const std::string span = loss && top.any ? decimal(top.low, 3) + " to " + decimal(top.high, 3)
+                           : top.low < 0   ? value(top.low) + " to " + value(top.high)
+                                           : "to " + value(top.high);
   if (top.any) ctx.canvas.text_in(text, span, c.muted, Font::mono_small);
   ctx.canvas.horizontal(lane.x, lane.bottom() - 1, lane.w, c.line);
   const bool over = ctx.hovered({gutter.x, gutter.y, lane.right() - gutter.x, gutter.h});
@@ -168,18 +180,25 @@ void TrackRows::curve(Context& ctx, const TimelineRow& row, const Rect& gutter, 
     ctx.canvas.text_in(lane.inset(6, 0), "reading", c.muted, Font::small);
   } else {
     const Clip clip(ctx.canvas, lane);
-    const bool from_zero = row.counter != RowCounter::loss;
-    const Level level{{lane.x, lane.y + 3, lane.w, lane.h - 4}, from_zero ? 0 : top.low, top.high};
-    if (row.counter == RowCounter::memory)
+    const bool from_zero = !loss && top.low >= 0;
+    const Level level{
+        {lane.x, lane.y + 3, lane.w, lane.h - 4}, loss ? top.low : std::min(0.0, top.low), top.high};
+    if (!sampled && row.counter == RowCounter::memory)
       draw_stack(ctx, level, curve);
     else
       draw_line(ctx, level, curve.columns,
-                row.counter >= RowCounter::loss ? c.text : c.of(meaning_of_row(row.counter)), from_zero);
+                sampled || row.counter >= RowCounter::loss ? c.text : c.of(meaning_of_row(row.counter)),
+                from_zero);
   }
-  if (over && ctx.ui.captured == nullptr)
-    ctx.tip(ctx.pointer.x < lane.x
-                ? std::string(meaning_text(row.counter)) + ". Rows of this kind have one scale."
-                : tip_of(ctx.app, row.counter, row.rank, curve, range, scale.time_of(ctx.pointer.x)));
+  if (!over || ctx.ui.captured != nullptr) return;
+  if (ctx.pointer.x < lane.x) {
+    ctx.tip((sampled ? sampled->name + ". " + meaning_text(*sampled) : meaning_text(row.counter)) +
+            std::string(". Rows of this kind have one scale."));
+    return;
+  }
+  const std::int64_t at_ns = scale.time_of(ctx.pointer.x);
+  ctx.tip(sampled ? tip_of(*sampled, row.rank, curve, range, at_ns)
+                  : tip_of(ctx.app, row.counter, row.rank, curve, range, at_ns));
 }
 
 void TrackRows::param_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lane) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "app/gui/model/row_curves.h"
 #include "app/gui/model/time_axis.h"
@@ -33,7 +35,15 @@ class TrackRows {
     double high = 0, low = 0;
     bool any = false;
   };
-  std::array<Top, kRowCounters> shown_, seen_;
+  /// The scale of a row's kind in `tops`.
+  struct Tops {
+    std::array<Top, kRowCounters> counters;
+    std::map<std::string, Top> sampled;  ///< by name
+    [[nodiscard]] Top& of(const TimelineRow& row) {
+      return row.sampled.empty() ? counters[static_cast<std::size_t>(row.counter)] : sampled[row.sampled];
+    }
+  };
+  Tops shown_, seen_;
   std::optional<Band> hovered_;
 };
 

@@ -376,6 +376,13 @@ static inline void shardscope_host_late(uint32_t step, int64_t idle_ns) {
   shardscope_record_(SHARDSCOPE_EVENT_HOST_LATE, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
       SHARDSCOPE_NO_ID, idle_ns, 0);
 }
+/* A value of a counter of your own, valid until the next one. `name` and `unit` (or SHARDSCOPE_NO_ID): from
+   shardscope_name_id(). `accumulated` not 0: the value only grows (joules, bytes sent), and viewers show its
+   rate. */
+static inline void shardscope_counter(uint8_t accumulated, uint32_t name, uint32_t unit, double value) {
+  shardscope_record_(SHARDSCOPE_EVENT_COUNTER, SHARDSCOPE_LANE_HOST, accumulated, name, unit, SHARDSCOPE_NO_ID,
+      shardscope_bits_(value), 0);
+}
 /* end of what is written */
 /* clang-format on */
 

@@ -294,10 +294,10 @@ SHARDSCOPE_API int64_t shardscope_now_ns(void);
  * before the start since version 3. */
 SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id);
 
-/* The GPU of this rank, by PCI bus id ("0000:17:00.0", as cudaDeviceGetPCIBusId returns it). Its energy, clocks
- * and temperature are read through NVML (libnvidia-ml.so.1) on the publishing thread when a step ends, at most
- * once a second, and emitted as events. NULL: no longer. SHARDSCOPE_FAILED without NVML or such a GPU. Since
- * version 8. */
+/* The GPU of this rank, by PCI bus id ("0000:17:00.0", as cudaDeviceGetPCIBusId returns it). Its energy,
+ * clocks and temperature are read through NVML (libnvidia-ml.so.1) on the publishing thread when a step ends,
+ * at most once a second, and emitted as events. NULL: no longer. SHARDSCOPE_FAILED without NVML or such a
+ * GPU. Since version 8. */
 SHARDSCOPE_API shardscope_status shardscope_set_gpu(shardscope_run* run, const char* pci_bus_id);
 
 enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };

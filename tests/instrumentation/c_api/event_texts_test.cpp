@@ -39,7 +39,7 @@ void expect_written(const std::string& path, const std::string& begin, const std
   while (std::getline(should_be, other)) {
     std::getline(is, line);
     ASSERT_EQ(line, other) << path << " is not what instrumentation/event_kinds.def says: run "
-                           << "SHARDSCOPE_WRITE_TEXTS=1 build/release/bin/c_api_events_test "
+                           << "SHARDSCOPE_WRITE_TEXTS=1 build/release/bin/c_api_texts_test "
                            << "--gtest_filter='EventTexts.*'";
   }
   EXPECT_FALSE(std::getline(is, line)) << path << " has a line too many: " << line;
