@@ -14,7 +14,7 @@ namespace ev = instrumentation;
 using ev::EventKind;
 
 constexpr std::array kKinds{EventKind::counter, EventKind::processor_wait, EventKind::gpu_sample};
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 constexpr const char *kProcessors = "processors in use", *kWaiting = "threads waiting for a processor",
                      *kPower = "GPU power", *kClock = "GPU clock", *kMemoryClock = "GPU memory clock",
                      *kTemperature = "GPU temperature";
@@ -75,7 +75,7 @@ void CounterLog::take_own(const store::Store& store, std::uint32_t rank, const e
   // A value that decreases began anew: what was added in between is unknown.
   const double added = fields.value - before->second.value;
   if (seconds > 0)
-    series.samples.push_back({before->second.at_ns, added < 0 ? kUnknown : added / seconds, at_ns});
+    series.samples.push_back({before->second.at_ns, added < 0 ? kNoRate : added / seconds, at_ns});
   before->second = {at_ns, fields.value};
 }
 
@@ -105,7 +105,7 @@ void CounterLog::take_gpu(const ev::Event& event) {
     const double seconds = static_cast<double>(at_ns - before->second.at_ns) * 1e-9;
     if (!first && seconds > 0) {
       const double added = energy - before->second.value;
-      power.samples.push_back({before->second.at_ns, added < 0 ? kUnknown : added / seconds, at_ns});
+      power.samples.push_back({before->second.at_ns, added < 0 ? kNoRate : added / seconds, at_ns});
     }
     before->second = {at_ns, energy};
   }

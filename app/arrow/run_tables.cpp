@@ -1,7 +1,8 @@
-// Tables of the run: one row per step, rank, parameter, module, slice, message or gap.
+// Tables of the run: one row per step, rank, parameter, module, slice, message, gap or sample of a counter.
 #include <limits>
 #include <map>
 
+#include "app/analysis/counters.h"
 #include "app/arrow/table_definition.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
@@ -141,6 +142,28 @@ Schema gap_schema() {
           {"events", kInteger}, {"messages", kInteger}, {"reason", kText}};
 }
 
+void write_counters(const Store& store, const store::RecordingInfo&, Batch& batch) {
+  for (const store::RankRow& rank : store.ranks()) {
+    const analysis::CounterLog counters =
+        analysis::counters_of(store, rank.rank, store::Store::kBegin, store::Store::kEnd);
+    for (const analysis::CounterSeries& series : counters.series()) {
+      for (const analysis::CounterSample& sample : series.samples) {
+        batch.id(rank.rank).text(series.name).text(series.unit).time(sample.at_ns);
+        if (sample.until_ns == analysis::CounterSample::kUntilNext) {
+          batch.null();
+        } else {
+          batch.time(sample.until_ns);
+        }
+        batch.number(sample.value).flag(series.own).end_row();
+      }
+    }
+  }
+}
+Schema counter_schema() {
+  return {{"rank", kId},        {"name", kText},    {"unit", kText},          {"begin_ns", kInteger},
+          {"end_ns", kInteger}, {"value", kNumber}, {"of_the_program", kFlag}};
+}
+
 constexpr std::array kRunTables = {
     TableDefinition{"steps", step_schema, write_steps},
     TableDefinition{"ranks", rank_schema, write_ranks},
@@ -149,6 +172,7 @@ constexpr std::array kRunTables = {
     TableDefinition{"slices", slice_schema, write_slices},
     TableDefinition{"messages", message_schema, write_messages},
     TableDefinition{"gaps", gap_schema, write_gaps},
+    TableDefinition{"counters", counter_schema, write_counters},
 };
 
 }  // namespace

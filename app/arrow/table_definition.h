@@ -24,7 +24,7 @@ inline constexpr auto kNumber = ColumnType::float64;
 inline constexpr auto kText = ColumnType::text;
 inline constexpr auto kFlag = ColumnType::boolean;
 
-/// Tables of the run: steps, ranks, parameters, modules, slices, messages, gaps.
+/// Tables of the run: steps, ranks, parameters, modules, slices, messages, gaps, counters.
 [[nodiscard]] std::span<const TableDefinition> run_tables();
 
 /// Tables over the whole run, deleted events included: span_summary and memory_peaks of any recording;

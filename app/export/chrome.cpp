@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "app/export/counter_samples.h"
 #include "app/export/json_text.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
@@ -47,6 +48,7 @@ class ChromeWriter {
       flows(rank.rank);
       instants(rank.rank);
       memory(rank.rank);
+      counters(rank.rank);
     }
     run_counters();
     gaps();
@@ -295,6 +297,22 @@ class ChromeWriter {
         counter(at);
       });
     }
+  }
+
+  void counters(std::uint32_t rank) {
+    for_each_counter_sample(
+        store_, rank, part_,
+        [&](const analysis::CounterSeries& series, const analysis::CounterSample& sample) {
+          if (!std::isfinite(sample.value)) return;  // JSON has no such number
+          const std::string title = title_of(series);
+          open("C", title, "counter", rank, 0, sample.at_ns);
+          text_ += ",\"args\":{";
+          append_json(text_, title);
+          text_ += ':';
+          (void)append_json(text_, sample.value);
+          text_ += '}';
+          close();
+        });
   }
 
   void run_counters() {

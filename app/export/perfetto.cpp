@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "app/export/counter_samples.h"
 #include "app/export/output_file.h"
 #include "app/export/protobuf.h"
 #include "app/export/span_walk.h"
@@ -40,6 +41,7 @@ constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4;
 }  // namespace track_event
 constexpr std::uint64_t kSequenceId = 1;
 constexpr std::uint64_t kUnitBytes = 3;
+constexpr unsigned kUnitName = 6;  // of CounterDescriptor
 
 /// Track ids: the rank in the upper bits, the track in the lower. Never zero.
 constexpr std::uint64_t process_track(std::uint32_t rank) {
@@ -50,6 +52,9 @@ constexpr std::uint64_t stream_track(store::LaneId lane) {
 }
 constexpr std::uint64_t memory_track(std::uint32_t rank, std::size_t pool, std::size_t category) {
   return process_track(rank) + 256 + pool * 32 + category;
+}
+constexpr std::uint64_t counter_track(std::uint32_t rank, std::size_t number) {
+  return process_track(rank) + 2048 + number;
 }
 constexpr std::uint64_t gap_track(std::uint32_t rank) { return process_track(rank) + 1024; }
 constexpr std::uint64_t message_track(std::uint32_t rank) { return process_track(rank) + 1025; }
@@ -71,6 +76,7 @@ class PerfettoWriter {
       }
       instants(rank.rank);
       memory(rank.rank);
+      counters(rank.rank);
     }
     gaps();
     rank_ends();
@@ -288,6 +294,26 @@ class PerfettoWriter {
                    std::string(store::name_of(static_cast<ev::MemoryPool>(pool))) + " " +
                        store::name_of(static_cast<ev::MemoryCategory>(category)),
                    process_track(rank), more);
+  }
+
+  void counters(std::uint32_t rank) {
+    const analysis::CounterSeries* described = nullptr;
+    std::uint64_t track = counter_track(rank, 0);
+    for_each_counter_sample(
+        store_, rank, part_,
+        [&](const analysis::CounterSeries& series, const analysis::CounterSample& sample) {
+          if (described != &series) {
+            Protobuf unit;
+            if (!series.unit.empty()) unit.string(kUnitName, series.unit);
+            Protobuf more;
+            more.message(descriptor::kCounter, unit);
+            describe_track(++track, series.name, process_track(rank), more);
+            described = &series;
+          }
+          Protobuf counter = event(track_event::kCounter, track);
+          counter.real(track_event::kDoubleCounterValue, sample.value);
+          send(sample.at_ns, std::move(counter));
+        });
   }
 
   void gaps() {

@@ -15,6 +15,7 @@
 
 #include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
+#include "app/export/counter_samples.h"
 #include "app/export/output_file.h"
 #include "app/export/sqlite_spans.h"
 #include "app/store/database.h"
@@ -57,6 +58,7 @@ CREATE TABLE SHARDSCOPE_PAUSES(rank INTEGER, start INTEGER, end INTEGER);
 CREATE TABLE SHARDSCOPE_RANKS(rank INTEGER PRIMARY KEY, host TEXT, lastEvent INTEGER, state TEXT, exitMessage TEXT);
 CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEXT, deltaBytes INTEGER,
   poolBytesAfter INTEGER);
+CREATE TABLE SHARDSCOPE_COUNTERS(rank INTEGER, name TEXT, unit TEXT, start INTEGER, end INTEGER, value REAL);
 CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER, shed INTEGER,
   messages INTEGER, reason TEXT);
 CREATE TABLE SHARDSCOPE_STEP_TIMES(step INTEGER, rank INTEGER, start INTEGER, end INTEGER, totalNs INTEGER,
@@ -92,6 +94,7 @@ class Tables {
     steps();
     params();
     instants();
+    counters();
     gaps();
     figures();
     messages();
@@ -220,6 +223,22 @@ class Tables {
                      e.kind == ev::EventKind::memory_alloc ? change.bytes : -change.bytes, change.pool_bytes);
         }
       });
+    }
+  }
+
+  void counters() {
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_COUNTERS VALUES(?1,?2,?3,?4,?5,?6)");
+    for (const store::RankRow& rank : store_.ranks()) {
+      if (!part_.has_rank(rank.rank)) continue;
+      for_each_counter_sample(
+          store_, rank.rank, part_,
+          [&](const analysis::CounterSeries& series, const analysis::CounterSample& sample) {
+            insert.bind(1, std::int64_t{rank.rank}).bind(2, series.name).bind(3, series.unit);
+            insert.bind(4, sample.at_ns);
+            // NULL: until the next sample
+            bind_where(insert, 5, sample.until_ns, sample.until_ns != analysis::CounterSample::kUntilNext);
+            insert.bind(6, sample.value).run();
+          });
     }
   }
 

@@ -150,6 +150,16 @@ class Session(StepValues):
         except Exception as error:
             _say.warning(f"kernels: {error}; they are not recorded")
 
+        try:
+            run.sample_gpu(gpu.pci_bus_id(torch.cuda.get_device_properties(torch.cuda.current_device())))
+        except Exception as error:
+            _say.info(f"energy and clocks of the GPU: {error}; they are not recorded")
+
+    def counter(self, name, value, unit, accumulated):
+        """A value of a counter of the program."""
+        if self.started and _core.enabled(k.PHASES):
+            events.counter(accumulated, self.name_id(name), self.name_id(unit) if unit else NO_ID, value)
+
     def _message(self, severity, text):
         if self.started:
             self.run.message(severity, text)
@@ -160,7 +170,7 @@ class Session(StepValues):
         self.run.publish()
 
     def name_id(self, name):
-        """Id of a span's name."""
+        """Id of the name of a span or a counter."""
         if name not in self.name_ids:
             self.name_ids[name] = self.run.name_id(name)
         return self.name_ids[name]

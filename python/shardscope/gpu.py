@@ -24,6 +24,11 @@ def install(table):
     table.wrap("profile.__exit__", "self", after=profiler_ended)
 
 
+def pci_bus_id(properties):
+    """Of torch.cuda.get_device_properties(): "0000:17:00.0"."""
+    return f"{properties.pci_domain_id:04x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}.0"
+
+
 def profiler_begins(profile, *_, **__):
     if profile.use_device == "cuda":
         recording.append(profile)

@@ -297,5 +297,5 @@ class Run:
         return f"<shardscope recording {info['path']}: {info['events']} events{'' if info['complete'] else ', incomplete'}>"
 
 
-TABLES = ("steps", "ranks", "parameters", "modules", "slices", "messages", "gaps", "span_summary", "memory_peaks", "own_times", "distributions",
+TABLES = ("steps", "ranks", "parameters", "modules", "slices", "messages", "gaps", "counters", "span_summary", "memory_peaks", "own_times", "distributions",
           "moments")

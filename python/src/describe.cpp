@@ -141,6 +141,7 @@ class Run {
   }
   void answer_requests() { answer_requests_of(run_); }
   void record_gpu(std::uintptr_t compute) { record_gpu_of(run_, compute); }
+  void sample_gpu(const std::string& pci_bus_id) { check(shardscope_set_gpu(run_, pci_bus_id.c_str())); }
   void publish() { check(shardscope_publish(run_)); }
   void start(const std::string& endpoint, std::int32_t detail, const std::string& key_file, double linger_s) {
     shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
@@ -206,6 +207,7 @@ void add_run(nb::module_& module) {
       .def("not_recorded", &Run::not_recorded)
       .def("answer_requests", &Run::answer_requests)
       .def("record_gpu", &Run::record_gpu)
+      .def("sample_gpu", &Run::sample_gpu)
       .def("name_lane", &Run::name_lane)
       .def("name_id", &Run::name_id)
       .def("publish", &Run::publish)

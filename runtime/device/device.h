@@ -166,6 +166,8 @@ class Device {
   /// host's clock.
   [[nodiscard]] virtual std::optional<std::int64_t> stamp_residual_ns() const { return std::nullopt; }
   [[nodiscard]] virtual kernels::Backend backend() const noexcept = 0;
+  /// The GPU's address on the PCI bus, "0000:17:00.0"; empty: not a GPU.
+  [[nodiscard]] virtual std::string pci_bus_id() const { return {}; }
   /// Bytes of device memory in use according to the driver, but not allocated by this runtime: its context
   /// and libraries, other processes. nullopt if there is no driver to ask.
   [[nodiscard]] virtual std::optional<std::size_t> outside_bytes() const { return std::nullopt; }

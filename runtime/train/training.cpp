@@ -16,6 +16,7 @@
 #include "instrumentation/error_text.h"
 #include "instrumentation/event_observer.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/gpu_monitor.h"
 #include "instrumentation/nvtx_ranges.h"
 #include "instrumentation/requests.h"
 #include "runtime/base/build_facts.h"
@@ -198,6 +199,7 @@ class Training {
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
     const auto gpu = profile::record_gpu(
         *device_, [&publisher](const std::string& name) { return publisher.name_id(name); });
+    sample_gpu(publisher);
     if (gpu) gpu->flush();  // if it is recording from the first step on
     for (const std::string& text : engine.describe_swap()) {
       publisher.message(instrumentation::Severity::info, text);
@@ -332,6 +334,18 @@ class Training {
         parts, tables, [](const std::string& line) { print_line("[Rank 0] " + line); });
     instrumentation::set_event_observer([lines](std::span<const instrumentation::Event> events,
                                                 std::uint64_t dropped) { lines->add(events, dropped); });
+  }
+
+  /// Energy and clocks of the rank's GPU, where the driver reports them.
+  void sample_gpu(instrumentation::Publisher& publisher) const {
+    const std::string id = device_->pci_bus_id();
+    if (id.empty()) return;
+    try {
+      publisher.sample_gpu(std::make_unique<instrumentation::GpuMonitor>(id));
+    } catch (const std::runtime_error& error) {
+      publisher.message(instrumentation::Severity::info,
+                        std::string("energy and clocks of the GPU are not recorded: ") + error.what());
+    }
   }
 
   /// In the recording and on the terminal: such a run must not look like a healthy one.

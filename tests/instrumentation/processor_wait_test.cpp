@@ -21,10 +21,11 @@ class ProcessorWaitTest : public ::testing::Test {
     folder_ = mkdtemp(name.data());
   }
   ~ProcessorWaitTest() override { std::filesystem::remove_all(folder_); }
-  void thread(const std::string& id, const std::string& name, std::int64_t waited_ns) {
+  void thread(const std::string& id, const std::string& name, std::int64_t waited_ns,
+              std::int64_t ran_ns = 123456) {
     std::filesystem::create_directories(folder_ / id);
     std::ofstream(folder_ / id / "comm") << name << "\n";
-    std::ofstream(folder_ / id / "schedstat") << "123456 " << waited_ns << " 17\n";
+    std::ofstream(folder_ / id / "schedstat") << ran_ns << " " << waited_ns << " 17\n";
   }
   std::filesystem::path folder_;
 };
@@ -47,6 +48,18 @@ TEST_F(ProcessorWaitTest, IsTheSumOverThreadsSinceTheCallBefore) {
   EXPECT_EQ(wait.take(6'000)->waited_ns, 7);
   thread("10", "worker", 5);  // another thread with the number of one that has ended
   EXPECT_EQ(wait.take(7'000)->waited_ns, 5);
+}
+
+TEST_F(ProcessorWaitTest, TimeUsedIsTheSumOverThreadsWithoutPublishingOnes) {
+  thread("10", "zero_train", 0, 5'000'000);
+  thread("11", kPublishThread, 0, 1'000'000);
+  ProcessorWait wait(folder_.string());
+  EXPECT_FALSE(wait.take(1'000));
+  thread("10", "zero_train", 0, 12'600'000);
+  thread("11", kPublishThread, 0, 90'000'000);
+  EXPECT_EQ(wait.take(2'000)->used_ms, 7U);
+  thread("10", "zero_train", 0, 13'000'000);
+  EXPECT_EQ(wait.take(3'000)->used_ms, 1U) << "0.4 ms, and 0.6 ms of the sample before";
 }
 
 TEST_F(ProcessorWaitTest, IsNotKnownWhereTheKernelDoesNotCount) {

@@ -207,6 +207,12 @@ class CudaDevice final : public Device {
            version_text(runtime) + " (driver " + version_text(driver) + ")";
   }
   kernels::Backend backend() const noexcept override { return kernels::Backend::cuda; }
+  std::string pci_bus_id() const override {
+    std::array<char, 32> id{};
+    check(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), ordinal_), "cudaDeviceGetPCIBusId",
+          where_);
+    return id.data();
+  }
   std::optional<std::size_t> outside_bytes() const override {
     std::size_t free = 0;
     std::size_t total = 0;

@@ -76,6 +76,15 @@ struct LateRun {
                         ev::kNoId, 0, rank == 1 ? ns : others_ns, 16'000'000);
     }
   }
+  /// Clocks of the ranks' GPUs, of rank 1 at its power limit.
+  void clocks(std::uint32_t mhz, std::uint32_t others_mhz) {
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank)
+        builder.instant(rank, begin(step) + 15'000'000, EventKind::gpu_sample, StreamId::host,
+                        rank == 1 ? mhz : others_mhz, 2619, 71, rank == 1 ? 1 : 0, 1'000'000 + step * 1000,
+                        0);
+    }
+  }
   /// The allocator's own count, at the end of each step: 50 more in the long one.
   void allocator(std::uint32_t retries_a_step) {
     for (std::uint32_t step = 0; step < 10; ++step)
@@ -168,6 +177,29 @@ TEST(WhyLate, AStragglerWhoseAllocatorRetriesIsSaidToBe) {
     EXPECT_EQ(straggler->evidence.find("had to free its cache 18 times") != std::string::npos, retries > 0)
         << straggler->evidence;
     EXPECT_EQ(straggler->next_step.find("expandable_segments") != std::string::npos, retries > 0);
+  }
+}
+
+/// It computes 14 ms, the other 10: a clock of 10/14 explains all of it, one of 13/14 only a quarter.
+TEST(WhyLate, AStragglerWhoseGpuIsSlowedIsThat) {
+  for (const std::uint32_t mhz : {1000U, 1300U}) {
+    LateRun run;
+    run.clocks(mhz, 1400);
+    const store::Store& store = run.builder.build();
+    const Summary summary = summarize(store);
+    const bool slowed = mhz == 1000;
+    EXPECT_EQ(
+        text_of(*why_late(summary, 1))
+                .find(
+                    "its GPU ran at 1000 MHz, those of the others at 1400 MHz: it was at its power limit") !=
+            std::string::npos,
+        slowed);
+    const auto findings = find(store, summary);
+    const auto straggler = std::ranges::find(findings, "straggler", &Finding::id);
+    ASSERT_NE(straggler, findings.end());
+    EXPECT_EQ(straggler->evidence.find("Its GPU ran at 1000 MHz") != std::string::npos, slowed)
+        << straggler->evidence;
+    EXPECT_EQ(straggler->next_step.find("nvidia-smi") != std::string::npos, slowed) << straggler->next_step;
   }
 }
 

@@ -85,6 +85,18 @@ TEST_F(Tables, SumsHaveARowForEachOfTheirEntries) {
   EXPECT_TRUE(rows_by_rank("own_times", {}).empty()) << "of a recording with limits alone";
 }
 
+TEST_F(Tables, ACounterHasARowForEachSample) {
+  EXPECT_TRUE(rows_by_rank("counters", {}).empty());
+  store::Chunk chunk;
+  chunk.rank = 2;
+  for (const std::uint64_t ms : {1, 2, 3})
+    chunk.events.push_back({static_cast<std::uint64_t>(store_.end_ns()) + ms * 1'000'000,
+                            ev::EventKind::counter, ev::StreamId::host, 0, 7, ev::kNoId, ev::kNoId, 0, 0});
+  chunk.sequence = 1'000'000;
+  store_.ingest(chunk);
+  EXPECT_EQ(rows_by_rank("counters", {}), (std::map<std::uint32_t, std::int64_t>{{2, 3}}));
+}
+
 TEST_F(Tables, StepsAndTimesDivideWhatThereIs) {
   const auto spans = rows_by_rank("spans", of_ranks({1}));
   ASSERT_EQ(spans.size(), 1U);

@@ -173,6 +173,30 @@ TEST(Perfetto, LossIsACounter) {
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], store.steps()[i].loss);
 }
 
+TEST(Perfetto, SampledCountersHaveATrackWithTheirUnit) {
+  test::RunBuilder run(1);
+  for (const std::int64_t second : {1, 2})
+    run.instant(0, second * 1'000'000'000, ev::EventKind::counter, ev::StreamId::host, 7, 8, ev::kNoId, 0,
+                std::bit_cast<std::int64_t>(0.5 * static_cast<double>(second)));
+  store::Store& store = run.build();
+  store.add_name(0, 7, "reward");
+  store.add_name(0, 8, "points");
+  std::uint64_t track = 0;
+  std::vector<double> values;
+  for (const Message& packet : packets(store)) {
+    if (packet.has(60)) {
+      const Message described = decode(packet.text(60));
+      if (described.text(2) != "reward") continue;
+      track = described.number(1);
+      EXPECT_EQ(decode(described.text(8)).text(6), "points");
+    }
+    if (!packet.has(11)) continue;
+    const Message event = decode(packet.text(11));
+    if (track != 0 && event.number(11) == track) values.push_back(std::bit_cast<double>(event.number(44)));
+  }
+  EXPECT_EQ(values, (std::vector<double>{0.5, 1}));
+}
+
 /// A slice as a reader has it: track, begin, end.
 using Slice = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
 

@@ -115,6 +115,7 @@ TEST(RowChoices, AreKeptAsLinesAndWrongOnesChangeNothing) {
   choices.rank_height = RankHeight::heat;
   choices.grouping = "shard group";
   choices.counters = {RowCounter::memory, RowCounter::step_time};
+  choices.sampled = {"GPU power", "queue = 2"};
   RowChoices read;
   for (const std::string& line : lines_of(choices)) take_line(read, line);
   EXPECT_EQ(read, choices);
