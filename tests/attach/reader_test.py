@@ -231,5 +231,23 @@ class Reading(Runs):
         self.assertFalse(run.info["complete"])
 
 
+class Counters(unittest.TestCase):
+    """shardscope.counter() of a script, plain and attached."""
+
+    def test_are_rows_with_unit_and_time(self):
+        script, made = runs.HERE / "scripts" / "counts.py", folder() / "counts.zscope"
+        runs.finish(runs.start(runs.torchrun(script)))
+        runs.finish(runs.start(runs.attach(made) + runs.torchrun(script)))
+        rows = [row for row in shardscope.open(made).counters.rows() if row["of_the_program"]]
+        self.assertEqual({row["name"] for row in rows}, {"reward", "sent"}, "what was counted before the model was made is not recorded")
+        for rank in range(2):
+            reward = [row for row in rows if row["rank"] == rank and row["name"] == "reward"]
+            self.assertEqual([(row["value"], row["unit"], row["end_ns"]) for row in reward], [(0.5 * step, "points", None) for step in range(4)])
+            sent = [row for row in rows if row["rank"] == rank and row["name"] == "sent"]
+            self.assertEqual([row["unit"] for row in sent], ["B/s"] * 3)
+            for row in sent:
+                self.assertAlmostEqual(row["value"] * (row["end_ns"] - row["begin_ns"]) * 1e-9, 1000, places=6)
+
+
 if __name__ == "__main__":
     unittest.main()
