@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "tests/app/analysis/made_steps.h"
 #include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -53,6 +55,56 @@ TEST(ComparedRows, OfModulesTheOneThatIsSlowerDiffers) {
   EXPECT_DOUBLE_EQ(each.confidence, 0.95);
   EXPECT_LT(each.rows[0].interval->high - each.rows[0].interval->low,
             ranks.rows[0].interval->high - ranks.rows[0].interval->low);
+}
+
+/// 41 steps of one rank in which six modules, in order of id from 1, compute for times with noise that
+/// depends on the step before: AR(1), 3 % each.
+struct SixModules {
+  RunBuilder builder{1, 0};
+  const store::Store* store = nullptr;
+  Summary summary;
+  explicit SixModules(unsigned seed) {
+    constexpr std::uint32_t kModules = 6;
+    builder.change_tables([](ev::RunTables& tables) {
+      for (std::uint32_t id = 2; id <= kModules; ++id)
+        tables.modules.push_back({id, 0, "layer" + std::to_string(id), "Linear", {}, true});
+    });
+    std::vector<std::vector<double>> ms;
+    for (std::uint32_t module = 0; module < kModules; ++module)
+      ms.push_back(noisy(seed * kModules + module, 100));
+    std::int64_t at = 0;
+    for (std::uint32_t step = 0; step < ms[0].size(); ++step) {
+      const std::int64_t begin = at;
+      for (std::uint32_t module = 0; module < kModules; ++module) {
+        const auto length = static_cast<std::int64_t>(ms[module][step] * 1e4);
+        builder.span(0, at, at + length, EventKind::module_begin, StreamId::compute, module + 1, 0);
+        at += length + 1000;
+      }
+      builder.span(0, begin, at, EventKind::step_begin, StreamId::host, step);
+      at += 1000;
+    }
+    store = &builder.build();
+    summary = summarize(*store);
+  }
+};
+
+/// All rows of a table together: a table with six rows at 95 % each would differ somewhere in a quarter of
+/// them.
+TEST(ComparedRows, OfTwoHundredPairsOfLikeRunsFewTablesHaveARowThatDiffers) {
+  int tables = 0, rows = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const SixModules a(2 * seed), b(2 * seed + 1);
+    const ComparedRows found = compare_by({a.store, &a.summary}, {b.store, &b.summary}, CompareBy::module);
+    ASSERT_EQ(found.rows.size(), 6U);
+    const auto differ = std::ranges::count_if(found.rows, &ComparedRow::differs);
+    tables += differ > 0 ? 1 : 0;
+    const ComparedRows each = compare_by({a.store, &a.summary}, {b.store, &b.summary}, CompareBy::module,
+                                         SIZE_MAX, SIZE_MAX, Confidence::each_row);
+    rows += static_cast<int>(std::ranges::count_if(each.rows, &ComparedRow::differs));
+  }
+  EXPECT_LE(tables, 18);
+  EXPECT_LE(rows, 6 * 18) << "of 1,200 rows with an interval of their own";
+  EXPECT_GT(rows, tables) << "the joint intervals are the wider ones";
 }
 
 /// Steps with two kernels on the GPU, of which the second takes so many microseconds, and a copy that is
