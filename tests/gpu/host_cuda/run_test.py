@@ -51,6 +51,14 @@ class HostCudaRun(unittest.TestCase):
         for figure in ("elements_per_step", "extras", "unexplained_elements_per_step"):
             self.assertEqual(self.cuda["comm"][figure], self.cpu["comm"][figure])
 
+    def test_the_state_of_each_ranks_gpu_is_sampled(self):
+        for rank in self.cuda["ranks"]:
+            self.assertGreaterEqual(rank["gpu_state"]["samples"], 1)
+            self.assertEqual(rank["gpu_state"]["sm_mhz"], 1410)
+            self.assertEqual(rank["gpu_state"]["power_limited"], rank["gpu_state"]["samples"])
+        for rank in self.cpu["ranks"]:
+            self.assertIsNone(rank["gpu_state"])
+
     def test_every_kernel_and_copy_is_recorded_in_every_step(self):
         for rank in self.cuda["ranks"]:
             gpu = rank["gpu"]
