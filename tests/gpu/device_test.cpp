@@ -4,8 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
+#include <stdexcept>
 
 #include "instrumentation/emitter.h"
+#include "instrumentation/event_fields.h"
+#include "instrumentation/gpu_monitor.h"
 #include "instrumentation/ring.h"
 #include "runtime/device/cuda/stamper.h"
 #include "runtime/device/error.h"
@@ -134,6 +138,23 @@ TEST_F(CudaDeviceTest, MemoryAddsUpToWhatTheDriverCounts) {
   // What the driver keeps for itself may grow a little with a new segment; nothing else may.
   EXPECT_NEAR(static_cast<double>(*with), static_cast<double>(*before), 4 << 20);
   EXPECT_EQ(device->memory().used_bytes(instrumentation::MemoryCategory::activation), kBytes);
+}
+
+TEST_F(CudaDeviceTest, NvmlReportsThisDevice) {
+  std::unique_ptr<instrumentation::GpuMonitor> monitor;
+  try {
+    monitor = std::make_unique<instrumentation::GpuMonitor>(device->pci_bus_id());
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const auto first = monitor->take(1);
+  ASSERT_TRUE(first);
+  const auto fields = instrumentation::as<instrumentation::EventKind::gpu_sample>(*first);
+  ASSERT_NE(fields.sm_mhz, instrumentation::kNoId);
+  EXPECT_GT(fields.sm_mhz, 100U);
+  EXPECT_LT(fields.sm_mhz, 10'000U);
+  EXPECT_LT(fields.celsius, 120U);
+  EXPECT_GT(fields.energy_mj, 0) << "counted since Volta";
 }
 
 TEST_F(CudaDeviceTest, TooMuchMemoryIsAnErrorThatNamesTheBreakdown) {
