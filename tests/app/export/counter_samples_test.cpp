@@ -22,7 +22,7 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSampleSecond = 1'000'000'000;
 
 /// Rank 1: a queue of 3, then 8 requests; 20, then 50 MB sent in a second each.
 store::Store& counted(RunBuilder& run) {
@@ -32,10 +32,10 @@ store::Store& counted(RunBuilder& run) {
                 std::bit_cast<std::int64_t>(value));
   };
   sample(0, 1, 2, 3, false);
-  sample(2 * kSecond, 1, 2, 8, false);
-  sample(kSecond, 3, 4, 100, true);
-  sample(2 * kSecond, 3, 4, 120, true);
-  sample(3 * kSecond, 3, 4, 170, true);
+  sample(2 * kSampleSecond, 1, 2, 8, false);
+  sample(kSampleSecond, 3, 4, 100, true);
+  sample(2 * kSampleSecond, 3, 4, 120, true);
+  sample(3 * kSampleSecond, 3, 4, 170, true);
   store::Store& store = run.build();
   store.add_name(1, 1, "queue");
   store.add_name(1, 2, "requests");
@@ -64,7 +64,7 @@ TEST(CounterSamples, AreCountersOfTheRanksProcessInAChromeTrace) {
   EXPECT_EQ(chrome_values(store, {}, "queue (requests)"), (std::vector<double>{3, 8}));
   EXPECT_EQ(chrome_values(store, {}, "sent (MB/s)"), (std::vector<double>{20, 50}));
   EXPECT_TRUE(chrome_values(store, {.ranks = {0}}, "queue (requests)").empty());
-  const std::int64_t from = kSecond + kSecond / 2;
+  const std::int64_t from = kSampleSecond + kSampleSecond / 2;
   EXPECT_EQ(chrome_values(store, {.range = {.from_ns = from}}, "queue (requests)"), (std::vector<double>{8}));
 }
 
@@ -83,7 +83,7 @@ TEST(CounterSamples, AreRowsInSqlite) {
           "NULL AND rank = 1"),
       11);
   EXPECT_EQ(number("SELECT sum(value * (end - start)) FROM SHARDSCOPE_COUNTERS WHERE unit = 'MB/s'"),
-            70 * kSecond);
+            70 * kSampleSecond);
   std::filesystem::remove_all(folder);
 }
 

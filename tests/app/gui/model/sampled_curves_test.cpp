@@ -16,25 +16,25 @@ namespace {
 
 using namespace test;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSampleSecond = 1'000'000'000;
 
 /// Ten seconds of two ranks. Rank 0: a queue of 5 from second 2, 9 from second 4, 1 from second 6; it
 /// used 1.5 processors in seconds 3 and 4.
-struct Window {
+struct SampledWindow {
   AppState app;
-  Window() {
+  SampledWindow() {
     RunBuilder run(2);
     for (std::uint32_t rank = 0; rank < 2; ++rank)
-      run.span(rank, 0, 10 * kSecond, EventKind::step_begin, StreamId::host, 0);
+      run.span(rank, 0, 10 * kSampleSecond, EventKind::step_begin, StreamId::host, 0);
     const auto queue = [&](std::int64_t at_s, double value) {
-      run.instant(0, at_s * kSecond, EventKind::counter, StreamId::host, 1, 2, ev::kNoId, 0,
+      run.instant(0, at_s * kSampleSecond, EventKind::counter, StreamId::host, 1, 2, ev::kNoId, 0,
                   std::bit_cast<std::int64_t>(value));
     };
     queue(2, 5);
     queue(4, 9);
     queue(6, 1);
-    run.instant(0, 5 * kSecond, EventKind::processor_wait, StreamId::host, 0, 3000, ev::kNoId, 0, 0,
-                2 * kSecond);
+    run.instant(0, 5 * kSampleSecond, EventKind::processor_wait, StreamId::host, 0, 3000, ev::kNoId, 0, 0,
+                2 * kSampleSecond);
     store::Store store = std::move(run.build());
     store.add_name(0, 1, "queue");
     store.add_name(0, 2, "requests");
@@ -42,10 +42,10 @@ struct Window {
     EXPECT_TRUE(app.run->settle());
   }
 };
-constexpr TimeRange kWhole{0, 10 * kSecond};
+constexpr TimeRange kTenSeconds{0, 10 * kSampleSecond};
 
 TEST(SampledCurves, TheLibrarysAreOfferedFirst) {
-  Window window;
+  SampledWindow window;
   const std::vector<SampledCounter> all = sampled_counters(window.app);
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].name, "processors in use");
@@ -56,31 +56,32 @@ TEST(SampledCurves, TheLibrarysAreOfferedFirst) {
 }
 
 TEST(SampledCurves, AStateHoldsToTheNextAndAMeanOnlyInItsInterval) {
-  Window window;
-  const RowCurve queue = sampled_curve(window.app, "queue", 0, kWhole, 10);
+  SampledWindow window;
+  const RowCurve queue = sampled_curve(window.app, "queue", 0, kTenSeconds, 10);
   ASSERT_EQ(queue.columns.size(), 10U);
   EXPECT_FALSE(queue.columns[1].any) << "before the first sample";
   EXPECT_EQ(queue.columns[3].high, 5);
   EXPECT_EQ(queue.columns[5].high, 9);
   EXPECT_EQ(queue.columns[8].high, 1);
-  const RowCurve used = sampled_curve(window.app, "processors in use", 0, kWhole, 10);
+  const RowCurve used = sampled_curve(window.app, "processors in use", 0, kTenSeconds, 10);
   EXPECT_FALSE(used.columns[2].any);
   EXPECT_EQ(used.columns[3].high, 1.5);
   EXPECT_EQ(used.columns[4].high, 1.5);
   EXPECT_FALSE(used.columns[6].any) << "nothing is known after its interval";
-  const std::string tip = tip_of(*sampled_counter(window.app, "queue"), 0, queue, kWhole, 4 * kSecond + 1000);
+  const std::string tip =
+      tip_of(*sampled_counter(window.app, "queue"), 0, queue, kTenSeconds, 4 * kSampleSecond + 1000);
   EXPECT_EQ(tip.find("queue of rank 0: 9 requests"), 0U) << tip;
 }
 
 TEST(SampledCurves, ARankWithoutSamplesSaysSo) {
-  Window window;
-  const RowCurve none = sampled_curve(window.app, "queue", 1, kWhole, 10);
+  SampledWindow window;
+  const RowCurve none = sampled_curve(window.app, "queue", 1, kTenSeconds, 10);
   EXPECT_TRUE(none.columns.empty());
   EXPECT_EQ(none.instead, "rank 1 has no samples of it");
 }
 
 TEST(SampledCurves, AreRowsUnderTheRanksThatHaveCounters) {
-  Window window;
+  SampledWindow window;
   toggle_sampled(window.app.timeline, "queue");
   const TimelineRows rows = layout_rows(window.app.store(), window.app.timeline);
   std::vector<std::pair<std::uint32_t, std::string>> found;
