@@ -47,8 +47,8 @@ std::optional<ProcessorWait::Sample> ProcessorWait::take(std::int64_t now_ns) {
   sample.switches = static_cast<std::uint32_t>(std::max<std::int64_t>(usage.ru_nivcsw - switches_, 0));
   switches_ = usage.ru_nivcsw;
   const std::optional<std::int64_t> before = std::exchange(before_ns_, now_ns);
-  if (!counted || !before) return std::nullopt;
   sample.used_ms = static_cast<std::uint32_t>(std::exchange(used_ns_, used_ns_ % kMs) / kMs);
+  if (!counted || !before) return std::nullopt;
   sample.over_ns = now_ns - *before;
   return sample;
 }
