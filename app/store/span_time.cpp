@@ -7,7 +7,7 @@
 namespace shardscope::store {
 namespace {
 
-const RankRow* row_of(const Store& store, std::uint32_t rank) {
+const RankRow* row_of(const StoreQuery& store, std::uint32_t rank) {
   const std::span<const RankRow> rows = store.ranks();
   const auto at = std::lower_bound(rows.begin(), rows.end(), rank,
                                    [](const RankRow& row, std::uint32_t value) { return row.rank < value; });
@@ -16,7 +16,7 @@ const RankRow* row_of(const Store& store, std::uint32_t rank) {
 
 }  // namespace
 
-std::int64_t known_until(const Store& store, std::uint32_t rank) {
+std::int64_t known_until(const StoreQuery& store, std::uint32_t rank) {
   const RankRow* row = row_of(store, rank);
   if (row == nullptr || (row->connected && !row->finished)) return store.end_ns();
   return std::min(row->last_ns, store.end_ns());

@@ -12,7 +12,7 @@ namespace shardscope::store {
 
 /// The time up to which a rank is known to have run: the run's latest event while it is connected; else its
 /// own last one, as for every rank of a recording.
-[[nodiscard]] std::int64_t known_until(const Store& store, std::uint32_t rank);
+[[nodiscard]] std::int64_t known_until(const StoreQuery& store, std::uint32_t rank);
 /// Time within [begin, end) in which the rank was held at a gate, including a pause that lasts.
 [[nodiscard]] std::int64_t paused_ns(const Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                      std::int64_t end_ns);
