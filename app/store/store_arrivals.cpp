@@ -2,6 +2,7 @@
 // rows.
 #include <algorithm>
 
+#include "app/store/pauses.h"
 #include "app/store/store_state.h"
 
 namespace shardscope::store {
@@ -100,7 +101,7 @@ bool StoreQuery::State::note_gap(const RankData& data, const RankRow& row, const
 void StoreQuery::State::take_notable(std::uint32_t rank, RankRun& run) {
   for (const Event& event : run.take_notable()) {
     if (event.kind == EventKind::paused_end) {
-      steps.paused(rank, event.v0);
+      steps.paused(rank, pause_length(event));
     } else {
       steps.add(rank, event, clock.to_run(static_cast<std::int64_t>(event.ticks)));
     }
