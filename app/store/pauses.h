@@ -24,8 +24,8 @@ inline constexpr std::uint8_t kPauses = 254;
          begin != EventKind::paused_begin;
 }
 
-/// The length of a pause, nanoseconds, which the store writes into a slot that paused_end has no field for: from
-/// it Pauses and the table of steps have the interval without the begin.
+/// The length of a pause, nanoseconds, which the store writes into a slot that paused_end has no field for:
+/// from it Pauses and the table of steps have the interval without the begin.
 inline void set_pause_length(instrumentation::Event& end, std::int64_t ns) noexcept { end.v0 = ns; }
 [[nodiscard]] inline std::int64_t pause_length(const instrumentation::Event& end) noexcept { return end.v0; }
 
