@@ -213,7 +213,7 @@ void RankState::add(std::span<const Event> events, std::int64_t clock_offset_ns,
   }
   for (const Event& event : events) {
     const std::int64_t at_ns = event_time(event) + clock_offset_ns;
-    come_to(at_ns, missing);
+    note_missing_until(at_ns, missing);
     add(event, at_ns, parents);
   }
 }

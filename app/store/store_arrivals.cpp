@@ -154,7 +154,7 @@ void StoreQuery::State::arrive_sum(Arrival arrival, std::uint64_t count, const T
   arrival.events = count;
   arrival.sum = true;
   RankData& data = this->data(arrival.rank);
-  const bool goes_on = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
+  const bool adjacent = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
   arrive(arrival, take);
   access.set_ranks(ranks.size());
   not_kept.events += count;
@@ -164,7 +164,7 @@ void StoreQuery::State::arrive_sum(Arrival arrival, std::uint64_t count, const T
                      .end_ns = clock.to_run(arrival.end_ns),
                      .events = count,
                      .not_kept = true},
-                    goes_on);
+                    adjacent);
   data.not_kept_until = data.next_sequence;
 }
 

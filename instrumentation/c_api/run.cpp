@@ -57,7 +57,7 @@ void set_gate_module_params(const RunTables& tables) {
 
 /// Rejects tables that collectors would reject: the run would be visible nowhere.
 void require_good(const RunTables& tables) {
-  if (const char* wrong = what_is_wrong(tables))
+  if (const char* wrong = validate(tables))
     throw Failure(SHARDSCOPE_INVALID_ARGUMENT, std::string("what was described cannot be: ") + wrong);
 }
 
