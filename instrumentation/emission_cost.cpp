@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "instrumentation/clock.h"
+#include "instrumentation/event_fields.h"
 #include "instrumentation/ring.h"
 
 namespace shardscope::instrumentation {
@@ -26,7 +27,7 @@ double calibrated_event_ns() {
   for (int i = 0; i < kBursts; ++i) {
     const std::int64_t begin = monotonic_now_ns();
     for (std::uint32_t n = 0; n < kBurst; ++n) {
-      ring.push({.kind = EventKind::param_status, .stream = StreamId::gather, .a = n, .v0 = 4096});
+      ring.push(make<EventKind::param_status>(StreamId::gather, {.param = n, .elems = 4096}));
     }
     best = std::min(best, monotonic_now_ns() - begin);
     taken.clear();

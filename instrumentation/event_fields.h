@@ -195,4 +195,11 @@ template <EventKind kind, typename Record>
   return to;
 }
 
+/// Whether two events or spans of the same kind have the same first field, which is the id of what they are
+/// about where the kind has one: a module, a parameter, a collective, a gate.
+template <typename One, typename Other>
+[[nodiscard]] constexpr bool same_first_field(const One& one, const Other& other) noexcept {
+  return fields::slot<EventSlot::a>(one) == fields::slot<EventSlot::a>(other);
+}
+
 }  // namespace shardscope::instrumentation

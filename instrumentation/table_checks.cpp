@@ -108,7 +108,7 @@ const char* wrong_in_own(const RunTables& t) noexcept {
 
 }  // namespace
 
-const char* what_is_wrong(const RunTables& t) noexcept {
+const char* validate(const RunTables& t) noexcept {
   if (t.world < 1 || t.world > wire::kMaxWorld) return "world out of range";
   if (t.rank >= t.world) return "rank not below world";
   if (t.stage < 0 || t.stage > 3) return "ZeRO stage out of range";

@@ -7,6 +7,6 @@ namespace shardscope::instrumentation {
 
 /// The first violation as a text: a rank outside the world, ids out of order, a module before its parent, a
 /// dangling reference, a negative or absurd size. nullptr if there is none.
-[[nodiscard]] const char* what_is_wrong(const RunTables& tables) noexcept;
+[[nodiscard]] const char* validate(const RunTables& tables) noexcept;
 
 }  // namespace shardscope::instrumentation

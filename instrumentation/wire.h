@@ -110,16 +110,16 @@ struct RelayHello {
     std::uint32_t first = 0, count = 0;
     friend bool operator==(const Range&, const Range&) = default;
   };
-  std::vector<Range> present;  ///< connected to it: they need not connect to this collector
-  std::vector<Range> silent;   ///< of these, ranks that send nothing over a lasting connection
-  std::uint64_t greeted = 0;   ///< sum of their processes (app/collector/greeted_sum.h); 0: unknown
+  std::vector<Range> present;   ///< connected to it: they need not connect to this collector
+  std::vector<Range> silent;    ///< of these, ranks that send nothing over a lasting connection
+  std::uint64_t hello_sum = 0;  ///< sum of their processes (app/collector/hello_sum.h); 0: unknown
 };
 struct Ping {
   std::uint64_t id = 0;
   std::int64_t sent_ns = 0;
   std::uint16_t look_ms = 0;  ///< longest allowed pause between drains (DrainPace); 0: the rank's own
   std::uint16_t pack_ms = 0;  ///< how long a node's collector may gather events; 0: its own pace
-  std::uint64_t known = 0;    ///< of a node's ranks: RelayHello::greeted as the collector has it; 0: unknown
+  std::uint64_t known = 0;  ///< of a node's ranks: RelayHello::hello_sum as the collector has it; 0: unknown
 };
 /// Reply to a Ping: four timestamps of one exchange, which give offset and error of the clock as in NTP.
 struct Pong {

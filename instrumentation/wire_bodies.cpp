@@ -224,7 +224,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     case fb::Body_RelayHello: {
       const auto& h = *f.body_as_RelayHello();
       RelayHello hello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id"),
-                       ranges_of(h.present()), ranges_of(h.silent()), h.greeted()};
+                       ranges_of(h.present()), ranges_of(h.silent()), h.hello_sum()};
       return hello;
     }
     case fb::Body_Ping: {

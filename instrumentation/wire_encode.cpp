@@ -183,7 +183,7 @@ struct Encode {
       return b.CreateVector(numbers);
     };
     const auto present = flat(m.present), silent = flat(m.silent);
-    return fb::CreateRelayHello(b, host, clock_id, present, silent, m.greeted).Union();
+    return fb::CreateRelayHello(b, host, clock_id, present, silent, m.hello_sum).Union();
   }
   Offset operator()(const Ping& m) {
     type = fb::Body_Ping;

@@ -81,7 +81,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
   r.param_bytes = t.param_bytes();
   r.grad_bytes = t.grad_bytes();
   r.master_bytes = t.master_bytes();
-  // Numbers are copied as they are and checked together by what_is_wrong(), which the reader of recordings
+  // Numbers are copied as they are and checked together by validate(), which the reader of recordings
   // shares.
   r.link_gbps = t.link_gbps();
   r.link_latency_us = t.link_latency_us();
@@ -145,7 +145,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
   }
   take_own(t, r);
   // Last: it compares lists with each other.
-  if (const char* wrong = what_is_wrong(r)) throw BadValue(wrong);
+  if (const char* wrong = validate(r)) throw BadValue(wrong);
   return out;
 }
 

@@ -30,7 +30,7 @@ void spend(std::size_t bytes);
 
 /// A copy, charged to the budget; `limit` in bytes, `what` for the message.
 [[nodiscard]] std::string text_of(const flatbuffers::String* s, std::size_t limit, const char* what);
-/// Any length within the budget; what_is_wrong() checks the ids themselves.
+/// Any length within the budget; validate() checks the ids themselves.
 [[nodiscard]] std::vector<std::uint32_t> ids_of(const flatbuffers::Vector<std::uint32_t>* v);
 
 /// For enumerations that count from 0 without gaps. A larger number would become a value that no switch

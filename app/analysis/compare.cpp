@@ -220,7 +220,7 @@ int digits_of(double a, double b) {
 struct TokensOfStep {
   std::optional<double> a, b;
   std::string settings;  ///< the settings behind it that differ
-  bool said = false;     ///< already stated before the verdict, as a difference of the trainings
+  bool stated = false;   ///< already stated before the verdict, as a difference of the trainings
   [[nodiscard]] bool differ() const { return a && b && std::abs(*a - *b) > 0.005 * std::max(*a, *b); }
 };
 
@@ -257,7 +257,7 @@ std::string verdict_by_tokens(const Difference& step, const Difference& speed, c
                 "(95 %: {:+.1f} to {:+.1f} %).",
                 *speed.a, *speed.b, percent * speed.interval->low, percent * speed.interval->high);
   text += " A step is not the same work in both";
-  if (!tokens.said) text += fmt::format(": {:.0f} tokens in A, {:.0f} in B", *tokens.a, *tokens.b);
+  if (!tokens.stated) text += fmt::format(": {:.0f} tokens in A, {:.0f} in B", *tokens.a, *tokens.b);
   if (!tokens.settings.empty()) text += " (" + tokens.settings + ")";
   if (step.a && step.b) text += fmt::format("; it takes {:.1f} and {:.1f} ms", *step.a, *step.b);
   return text + ".";

@@ -5,15 +5,15 @@
 #include <unordered_set>
 #include <utility>
 
-#include "app/analysis/path_stretches.h"
+#include "app/analysis/path_intervals.h"
 
 namespace shardscope::analysis {
 namespace {
 
-/// The stretch that contains the nanosecond before `t`.
-const Stretch& before(const std::vector<Stretch>& stretches, std::int64_t t) {
+/// The interval that contains the nanosecond before `t`.
+const PathInterval& before(const std::vector<PathInterval>& intervals, std::int64_t t) {
   const auto next =
-      std::ranges::lower_bound(stretches, t, {}, [](const Stretch& one) { return one.at.begin; });
+      std::ranges::lower_bound(intervals, t, {}, [](const PathInterval& one) { return one.at.begin; });
   return *std::prev(next);
 }
 
@@ -50,7 +50,7 @@ class Walk {
  public:
   Walk(std::span<const RankActivity> ranks, Interval window)
       : ranks_(ranks), window_(window), arrivals_(arrivals_of(ranks)) {
-    for (const RankActivity& rank : ranks) stretches_.push_back(stretches_of(rank, window));
+    for (const RankActivity& rank : ranks) intervals_.push_back(path_intervals_of(rank, window));
   }
   std::vector<PathPiece> from(std::uint32_t rank);
 
@@ -71,7 +71,7 @@ class Walk {
   std::span<const RankActivity> ranks_;
   Interval window_;
   Arrivals arrivals_;
-  std::vector<std::vector<Stretch>> stretches_;
+  std::vector<std::vector<PathInterval>> intervals_;
   std::vector<PathPiece> pieces_;  ///< in reverse order of time
 };
 
@@ -88,7 +88,7 @@ std::vector<PathPiece> Walk::from(std::uint32_t rank) {
   std::int64_t t = window_.end;
   std::size_t jumps = 0;  // at the same time: inconsistent clocks could make the walk cycle
   while (t > window_.begin) {
-    const Stretch& here = before(stretches_[rank], t);
+    const PathInterval& here = before(intervals_[rank], t);
     const Participation* collective = here.comm ? in_flight(rank, t) : nullptr;
     if (collective == nullptr) {
       add(here.part, rank, {here.at.begin, t});
@@ -181,7 +181,7 @@ std::optional<CriticalPath> critical_path(std::span<const RankActivity> ranks) {
   return out;
 }
 
-DelayAttribution blame(std::span<const RankActivity> ranks) {
+DelayAttribution attribute_delays(std::span<const RankActivity> ranks) {
   DelayAttribution out;
   const Arrivals arrivals = arrivals_of(ranks);
   std::map<std::uint32_t, Lateness> late;                                 // by index in `ranks`

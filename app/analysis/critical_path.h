@@ -83,6 +83,6 @@ struct DelayAttribution {
 };
 /// A collective counts as transfer from its begin if no rank recorded when all had entered and the begin of
 /// only one rank is known.
-[[nodiscard]] DelayAttribution blame(std::span<const RankActivity> ranks);
+[[nodiscard]] DelayAttribution attribute_delays(std::span<const RankActivity> ranks);
 
 }  // namespace shardscope::analysis

@@ -181,19 +181,19 @@ void Digest::complete_step(const store::Store& store) {
         longest_pieces_.add({piece, digest.step, piece.at.end - piece.at.begin});
     }
   }
-  DelayAttribution blamed = blame(pending_.activities);
-  digest.late = std::move(blamed.late);
-  digest.pairs_whole = blamed.pairs.size() <= StepDigest::kPairs;
+  DelayAttribution delays = attribute_delays(pending_.activities);
+  digest.late = std::move(delays.late);
+  digest.pairs_whole = delays.pairs.size() <= StepDigest::kPairs;
   if (!digest.pairs_whole) {
-    std::ranges::nth_element(blamed.pairs, blamed.pairs.begin() + StepDigest::kPairs, std::greater{},
+    std::ranges::nth_element(delays.pairs, delays.pairs.begin() + StepDigest::kPairs, std::greater{},
                              &WaitedFor::ns);
-    blamed.pairs.resize(StepDigest::kPairs);
+    delays.pairs.resize(StepDigest::kPairs);
   }
-  digest.pairs = std::move(blamed.pairs);
-  std::ranges::sort(blamed.exposed, {}, &Exposure::rank);
+  digest.pairs = std::move(delays.pairs);
+  std::ranges::sort(delays.exposed, {}, &Exposure::rank);
   for (RankStep& rank : digest.ranks) {
-    const auto exposed = std::ranges::lower_bound(blamed.exposed, rank.rank, {}, &Exposure::rank);
-    if (exposed != blamed.exposed.end() && exposed->rank == rank.rank) rank.exposed = *exposed;
+    const auto exposed = std::ranges::lower_bound(delays.exposed, rank.rank, {}, &Exposure::rank);
+    if (exposed != delays.exposed.end() && exposed->rank == rank.rank) rank.exposed = *exposed;
   }
   // The host fills buckets ahead of the device: events missing up to one step earlier matter as well.
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);

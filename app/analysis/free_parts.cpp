@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/analysis/path_stretches.h"
+#include "app/analysis/path_intervals.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -78,34 +78,34 @@ Program program_of(const RankActivity& rank, const Arrivals& arrivals,
     while (issued < out.calls.size() && out.calls[issued].begin_ns < ns)
       out.actions.push_back({.kind = Action::Kind::issue, .call = static_cast<std::uint32_t>(issued++)});
   };
-  for (const Stretch& stretch : stretches_of(rank, rank.window)) {
-    std::int64_t at = stretch.at.begin;  // up to here `actions` is complete
-    if (!stretch.comm) {
-      while (issued < out.calls.size() && out.calls[issued].begin_ns < stretch.at.end) {
+  for (const PathInterval& interval : path_intervals_of(rank, rank.window)) {
+    std::int64_t at = interval.at.begin;  // up to here `actions` is complete
+    if (!interval.comm) {
+      while (issued < out.calls.size() && out.calls[issued].begin_ns < interval.at.end) {
         const std::int64_t begin = std::max(at, out.calls[issued].begin_ns);
-        work(begin - at, stretch.part);
+        work(begin - at, interval.part);
         at = begin;
         issue_until(begin + 1);
       }
-      work(stretch.at.end - at, stretch.part);
-      while (ended < by_end.size() && out.calls[by_end[ended]].end_ns <= stretch.at.end) ++ended;
+      work(interval.at.end - at, interval.part);
+      while (ended < by_end.size() && out.calls[by_end[ended]].end_ns <= interval.at.end) ++ended;
       continue;
     }
     // Exposed communication is waiting for the collectives that end in it. The rest keeps its length: a gap
     // while something else is in flight, or kernels of a collective that its host has left.
-    for (; ended < by_end.size() && out.calls[by_end[ended]].end_ns <= stretch.at.end; ++ended) {
+    for (; ended < by_end.size() && out.calls[by_end[ended]].end_ns <= interval.at.end; ++ended) {
       const Call& call = out.calls[by_end[ended]];
       if (call.end_ns <= at) continue;
-      work(call.begin_ns - at, stretch.part);
+      work(call.begin_ns - at, interval.part);
       at = std::max(at, call.begin_ns);
       issue_until(call.end_ns);
-      // A call of length 0 begins where it ends, and is issued after this stretch.
+      // A call of length 0 begins where it ends, and is issued after this interval.
       if (by_end[ended] >= issued) continue;
       out.actions.push_back({.kind = Action::Kind::wait, .call = by_end[ended]});
       at = call.end_ns;
     }
-    work(stretch.at.end - at, stretch.part);
-    issue_until(stretch.at.end);
+    work(interval.at.end - at, interval.part);
+    issue_until(interval.at.end);
   }
   // At the end of the step wait for all calls that had ended in it.
   issue_until(std::numeric_limits<std::int64_t>::max());

@@ -82,10 +82,10 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   // For each gather whether a module used one of its parameters, and whether any was released by an
   // invalidation of the trace. A wait is not a use: parameters released by an invalidation or at the end of
   // the step are waited for as well, then freed.
-  struct Fate {
+  struct PrefetchUse {
     bool reported = false, used = false, invalidated = false;
   };
-  std::map<std::uint32_t, Fate> issued;
+  std::map<std::uint32_t, PrefetchUse> issued;
   std::int64_t last_invalidation_ns = INT64_MIN;
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
   // The host issues ahead of the device, often by steps: a prefetch belongs to the interval in which its
@@ -118,11 +118,11 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
     const auto change = ev::as<EventKind::param_status>(event);
     const auto found = issued.find(change.gather);
     if (found == issued.end()) continue;
-    Fate& fate = found->second;
+    PrefetchUse& use = found->second;
     const plan::ParamStatus status = change.status.status();
-    fate.reported = fate.reported || status != plan::ParamStatus::in_flight;
-    fate.used = fate.used || status == plan::ParamStatus::available;
-    fate.invalidated = fate.invalidated || change.cause == ev::StatusCause::invalidation;
+    use.reported = use.reported || status != plan::ParamStatus::in_flight;
+    use.used = use.used || status == plan::ParamStatus::available;
+    use.invalidated = use.invalidated || change.cause == ev::StatusCause::invalidation;
   }
 
   std::map<std::uint32_t, store::Span> gathers, waits;
@@ -144,11 +144,11 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   collect(StreamId::compute, EventKind::fetch_wait_begin, waits);
 
   std::set<std::uint32_t> vain;
-  for (const auto& [id, fate] : issued) {
+  for (const auto& [id, use] : issued) {
     const auto gather = gathers.find(id);
     const auto wait = waits.find(id);
-    if (wait == waits.end() || (fate.reported && !fate.used)) {
-      const bool broken = fate.reported ? fate.invalidated : last_invalidation_ns >= issued_at_ns[id];
+    if (wait == waits.end() || (use.reported && !use.used)) {
+      const bool broken = use.reported ? use.invalidated : last_invalidation_ns >= issued_at_ns[id];
       count(result, plan::outcome_of_unused(broken), 0);
       vain.insert(id);
       continue;

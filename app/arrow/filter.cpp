@@ -9,7 +9,8 @@ namespace {
 using store::Store;
 
 /// Appends [begin, end) of the step on this rank; nothing where the rank did not record it.
-void add_step(const Store& store, std::uint32_t rank, const store::StepRow& row, std::vector<Stretch>& out) {
+void add_step(const Store& store, std::uint32_t rank, const store::StepRow& row,
+              std::vector<ReadInterval>& out) {
   namespace ev = shardscope::instrumentation;
   const store::LaneId host{rank, ev::StreamId::host};
   const std::int64_t end = row.end_ns == store::kOpen ? Store::kEnd : row.end_ns + 1;
@@ -41,8 +42,8 @@ std::vector<std::uint32_t> ranks_of(const Store& store, const Filter& filter) {
   return ranks;
 }
 
-std::vector<Stretch> wanted(const Store& store, std::uint32_t rank, const Filter& filter) {
-  std::vector<Stretch> out;
+std::vector<ReadInterval> wanted(const Store& store, std::uint32_t rank, const Filter& filter) {
+  std::vector<ReadInterval> out;
   if (filter.steps.empty()) {
     out.push_back({Store::kBegin, Store::kEnd});
   } else {
@@ -60,31 +61,32 @@ std::vector<Stretch> wanted(const Store& store, std::uint32_t rank, const Filter
       add_step(store, rank, *row, out);
     }
     std::sort(out.begin(), out.end(),
-              [](const Stretch& a, const Stretch& b) { return a.begin_ns < b.begin_ns; });
+              [](const ReadInterval& a, const ReadInterval& b) { return a.begin_ns < b.begin_ns; });
     // A step that the filter lists twice is read once.
-    out.erase(std::unique(out.begin(), out.end(),
-                          [](const Stretch& a, const Stretch& b) { return a.begin_ns == b.begin_ns; }),
-              out.end());
+    out.erase(
+        std::unique(out.begin(), out.end(),
+                    [](const ReadInterval& a, const ReadInterval& b) { return a.begin_ns == b.begin_ns; }),
+        out.end());
   }
-  for (Stretch& stretch : out) {
-    stretch.begin_ns = std::max(stretch.begin_ns, filter.begin_ns);
-    stretch.end_ns = std::min(stretch.end_ns, filter.end_ns);
+  for (ReadInterval& interval : out) {
+    interval.begin_ns = std::max(interval.begin_ns, filter.begin_ns);
+    interval.end_ns = std::min(interval.end_ns, filter.end_ns);
   }
-  std::erase_if(out, [](const Stretch& stretch) { return stretch.begin_ns >= stretch.end_ns; });
+  std::erase_if(out, [](const ReadInterval& interval) { return interval.begin_ns >= interval.end_ns; });
   return out;
 }
 
-std::vector<Stretch> parts(const Store& store, store::LaneId lane, const Filter& filter) {
+std::vector<ReadInterval> parts(const Store& store, store::LaneId lane, const Filter& filter) {
   const std::vector<std::int64_t> cuts = store.cuts(lane);
-  std::vector<Stretch> out;
-  for (const Stretch& stretch : wanted(store, lane.rank, filter)) {
-    std::int64_t from = stretch.begin_ns;
+  std::vector<ReadInterval> out;
+  for (const ReadInterval& interval : wanted(store, lane.rank, filter)) {
+    std::int64_t from = interval.begin_ns;
     for (auto cut = std::upper_bound(cuts.begin(), cuts.end(), from);
-         cut != cuts.end() && *cut < stretch.end_ns; ++cut) {
+         cut != cuts.end() && *cut < interval.end_ns; ++cut) {
       out.push_back({from, *cut});
       from = *cut;
     }
-    out.push_back({from, stretch.end_ns});
+    out.push_back({from, interval.end_ns});
   }
   return out;
 }

@@ -123,7 +123,7 @@ class SpanRows : public Rows {
         continue;
       }
       const store::LaneId lane = lanes_[lane_ - 1];
-      const Stretch& part = parts_[part_++];
+      const ReadInterval& part = parts_[part_++];
       exporter::walk_spans(store_, lane, part.begin_ns, part.end_ns, [&](const exporter::WalkedSpan& walked) {
         if (wants(kinds_, walked.span->kind)) append(batch, lane, walked);
       });
@@ -151,7 +151,7 @@ class SpanRows : public Rows {
   Schema schema_;
   std::vector<store::LaneId> lanes_;
   std::size_t lane_ = 0;
-  std::vector<Stretch> parts_;
+  std::vector<ReadInterval> parts_;
   std::size_t part_ = 0;
 };
 
@@ -177,7 +177,7 @@ class InstantRows : public Rows {
         continue;
       }
       const std::uint32_t rank = ranks_[rank_ - 1];
-      const Stretch& part = parts_[part_++];
+      const ReadInterval& part = parts_[part_++];
       store_.for_each_instant(rank, part.begin_ns, part.end_ns, [&](const ev::Event& record) {
         if (wants(kinds_, record.kind)) append(batch, rank, record);
       });
@@ -209,7 +209,7 @@ class InstantRows : public Rows {
   std::vector<EventKind> kinds_;
   std::vector<std::uint32_t> ranks_;
   std::size_t rank_ = 0;
-  std::vector<Stretch> parts_;
+  std::vector<ReadInterval> parts_;
   std::size_t part_ = 0;
 };
 

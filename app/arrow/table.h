@@ -48,14 +48,15 @@ class Rows {
 // ---- intervals in which a long table is read --------------------------------------------------------------
 
 /// [begin, end) in run time.
-struct Stretch {
+struct ReadInterval {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 /// The intervals of a rank that the filter selects, ascending. Throws BadFilter for an unknown step.
-[[nodiscard]] std::vector<Stretch> wanted(const store::Store& store, std::uint32_t rank,
-                                          const Filter& filter);
+[[nodiscard]] std::vector<ReadInterval> wanted(const store::Store& store, std::uint32_t rank,
+                                               const Filter& filter);
 /// The same intervals, cut at the block boundaries of the lane.
-[[nodiscard]] std::vector<Stretch> parts(const store::Store& store, store::LaneId lane, const Filter& filter);
+[[nodiscard]] std::vector<ReadInterval> parts(const store::Store& store, store::LaneId lane,
+                                              const Filter& filter);
 /// The selected ranks, ascending. Throws BadFilter for a rank that is not in the recording.
 [[nodiscard]] std::vector<std::uint32_t> ranks_of(const store::Store& store, const Filter& filter);
 

@@ -61,16 +61,16 @@ std::vector<std::string> write_screenshots(const std::string& recording, const s
     Process render({sibling_program("shardscope-gui"), recording, "--screenshot", path, "--panel", panel,
                     "--size", size},
                    Process::Output::capture);
-    std::string said;
+    std::string output;
     while (!interrupted() && render.read_lines(std::chrono::milliseconds(100),
-                                               [&](const std::string& line) { said += line + "\n"; })) {
+                                               [&](const std::string& line) { output += line + "\n"; })) {
     }
     if (interrupted()) break;
     if (render.wait() == 0 && std::filesystem::exists(path)) {
       written.push_back(path);
     } else {
       say(stderr, "shardscope: screenshot of {}: {}\n", panel,
-          said.empty() ? "failed without a message" : said);
+          output.empty() ? "failed without a message" : output);
     }
   }
   return written;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::seconds;
 
-/// When it is said, and how long before that the processes are looked at first.
+/// When the message is shown, and how long before that the processes are looked at first.
 constexpr std::array kSayAfter{seconds{60}, seconds{600}};
 constexpr seconds kOver{10};
 

@@ -98,12 +98,12 @@ std::string FlightRecorder::keep(store::Moment moment, const std::string& stoppe
 void FlightRecorder::answer(std::vector<store::Moment> asked_for, const std::string& stopped) {
   for (store::Moment& moment : asked_for) {
     const std::string who = moment.kind + " (" + moment.text + "): ";
-    const std::string said = !off_.empty()     ? who + off_
-                             : events_ == 0    ? who + "no event has arrived yet, there is nothing to keep"
-                             : !is_new(moment) ? fmt::format("{}this moment{}", who, kKeptAlready)
-                                               : keep(std::move(moment), stopped);
-    say(stderr, "shardscope: {}\n", said);
-    collector_.answer(said);
+    const std::string outcome = !off_.empty()     ? who + off_
+                                : events_ == 0    ? who + "no event has arrived yet, there is nothing to keep"
+                                : !is_new(moment) ? fmt::format("{}this moment{}", who, kKeptAlready)
+                                                  : keep(std::move(moment), stopped);
+    say(stderr, "shardscope: {}\n", outcome);
+    collector_.answer(outcome);
   }
 }
 

@@ -10,7 +10,7 @@ inline constexpr std::string_view kKeeping = "keeping ";              ///< how t
 inline constexpr std::string_view kKeptAlready = " is kept already";  ///< or how it ends
 
 /// Whether the interval around the moment is or will be in the recording.
-[[nodiscard]] constexpr bool says_kept(std::string_view answer) noexcept {
+[[nodiscard]] constexpr bool is_kept(std::string_view answer) noexcept {
   return answer.starts_with(kKeeping) || answer.ends_with(kKeptAlready);
 }
 

@@ -36,12 +36,12 @@ std::optional<RankExit> exit_in_notice(const std::string& notice) {
   return RankExit{static_cast<std::uint32_t>(*rank), 128 + *signal};
 }
 
-std::string failure_text(const store::Store& store, const std::string& said) {
+std::string failure_text(const store::Store& store, const std::string& reported) {
   const auto first = store::first_failure(store);
-  if (!first || first->how == store::RankEnd::How::failed) return said;
+  if (!first || first->how == store::RankEnd::How::failed) return reported;
   std::string text = store::text_of(*first);
   if (first->at_ns > 0) text += " at " + store::seconds_text(first->at_ns) + " of the run";
-  return said.empty() ? text : text + "; the others ended because of it:\n  " + said;
+  return reported.empty() ? text : text + "; the others ended because of it:\n  " + reported;
 }
 
 }  // namespace shardscope::cli

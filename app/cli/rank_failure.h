@@ -17,6 +17,6 @@ struct RankExit {
 [[nodiscard]] std::optional<RankExit> exit_in_notice(const std::string& notice);
 
 /// Why a run failed: the rank that was lost first, then the ranks' own messages.
-[[nodiscard]] std::string failure_text(const store::Store& store, const std::string& said);
+[[nodiscard]] std::string failure_text(const store::Store& store, const std::string& reported);
 
 }  // namespace shardscope::cli

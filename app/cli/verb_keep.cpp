@@ -59,7 +59,7 @@ int keep(const KeepOptions& options) {
     if (asked) {
       const std::string answer = answer_to(store, known, options.text);
       if (!answer.empty()) {
-        const bool kept = says_kept(answer);
+        const bool kept = is_kept(answer);
         say(kept ? stdout : stderr, "{}{}\n", kept ? "" : "shardscope: ", answer);
         return kept ? 0 : kNotKept;
       }

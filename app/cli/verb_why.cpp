@@ -125,7 +125,7 @@ int why(const WhyOptions& options) {
     viewer.emplace(options.run, options.key);
     const std::optional<std::int64_t> quiet =
         watch_until_quiet(options.run, *viewer, store, options.quiet_s, options.wait_s);
-    watched = quiet ? analysis::Watched::quiet : analysis::Watched::goes_on;
+    watched = quiet ? analysis::Watched::quiet : analysis::Watched::running;
     quiet_ns = quiet.value_or(0);
   } else {
     store::RecordingInfo info;

@@ -191,7 +191,7 @@ void ConnectionWatch::look(std::size_t growth) {
   closedir(folder);
   estimate(growth);
   std::erase_if(peers_, [](const auto& entry) { return !entry.second.seen; });
-  cut_where_too_much();
+  cut_connections_over_limits();
 }
 
 int ConnectionWatch::port_of(int descriptor) const noexcept {
@@ -261,7 +261,7 @@ void ConnectionWatch::cut_off(std::map<std::uint64_t, Peer>::iterator peer) {
   peer->second.port = -1;
 }
 
-void ConnectionWatch::cut_where_too_much() {
+void ConnectionWatch::cut_connections_over_limits() {
   using Entry = std::map<std::uint64_t, Peer>::iterator;
   std::vector<Entry> holding;
   std::size_t sum = 0, views = 0;

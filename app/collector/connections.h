@@ -90,7 +90,7 @@ class ConnectionWatch {
   void estimate(std::size_t growth);
   [[nodiscard]] int port_of(int descriptor) const noexcept;
   [[nodiscard]] bool any_connected() const;
-  void cut_where_too_much();
+  void cut_connections_over_limits();
   void cut_off(std::map<std::uint64_t, Peer>::iterator peer);
 
   std::array<int, 3> ports_{-1, -1, -1};

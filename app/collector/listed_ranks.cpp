@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/collector/greeted_sum.h"
+#include "app/collector/hello_sum.h"
 #include "app/collector/rank_listing.h"
 
 namespace shardscope::collector {
@@ -24,10 +24,10 @@ void ListedRanks::take_list(Nodes::Node& node, const std::string& route, const w
   RankListing& listing = node.listing;
   listing.at_s = now_s;
   listing.known = 0;
-  listing.greeted = hello.greeted;
+  listing.hello_sum = hello.hello_sum;
   // The ranks of a node that sends no checksum are iterated over with each hello.
   listing.kept =
-      hello.greeted != 0 && std::max(hello.present.size(), hello.silent.size()) <= RankListing::kMostRanges;
+      hello.hello_sum != 0 && std::max(hello.present.size(), hello.silent.size()) <= RankListing::kMostRanges;
   if (listing.kept) {
     listing.present = hello.present;
     listing.silent = hello.silent;
@@ -43,7 +43,7 @@ void ListedRanks::take_list(Nodes::Node& node, const std::string& route, const w
       if (is_silent && !rank.silent() && rank.row.connected && !rank.row.finished) on_silence.begins(rank);
       if (!is_silent && rank.silent()) on_silence.ends(rank);
       rank.control_received(now_s);
-      listing.known += greeted_sum(at->first, rank.control_incarnation);
+      listing.known += hello_sum(at->first, rank.control_incarnation);
       if (listing.kept && rank.node_clock == &node.clock) rank.listed_s = &listing.at_s;
     }
   }

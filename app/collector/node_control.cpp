@@ -23,16 +23,16 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
     }
     return used->contains(&node.clock);
   };
-  switch (down.nodes().greeted(from.incarnation, route, hello.host, same_clock, now, in_use)) {
-    case Nodes::Greeting::refused:
+  switch (down.nodes().hello_received(from.incarnation, route, hello.host, same_clock, now, in_use)) {
+    case Nodes::HelloOutcome::refused:
       problems.reject("node", "the collector of node " + hello.host,
                       "there are " + std::to_string(Nodes::kMost) + " others already");
       return;
-    case Nodes::Greeting::back:
+    case Nodes::HelloOutcome::back:
       messages.record(0, Severity::info, "the collector of node " + hello.host + " is back");
       break;
-    case Nodes::Greeting::first:
-    case Nodes::Greeting::again:
+    case Nodes::HelloOutcome::first:
+    case Nodes::HelloOutcome::again:
       break;
   }
   const auto begins = [this, now](RankSession& rank) { liveness.begin_silence(rank, now); };

@@ -5,11 +5,12 @@
 
 namespace shardscope::collector {
 
-Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& route, const std::string& host,
-                               bool same_clock, double now_s, const InUse& in_use) {
+Nodes::HelloOutcome Nodes::hello_received(std::uint64_t incarnation, const std::string& route,
+                                          const std::string& host, bool same_clock, double now_s,
+                                          const InUse& in_use) {
   if (nodes_.size() >= kMost && !nodes_.contains(incarnation)) {
     forget_unreached(in_use);
-    if (nodes_.size() >= kMost) return Greeting::refused;
+    if (nodes_.size() >= kMost) return HelloOutcome::refused;
   }
   const auto [known, added] = nodes_.try_emplace(incarnation);
   Node& node = known->second;
@@ -23,14 +24,14 @@ Nodes::Greeting Nodes::greeted(std::uint64_t incarnation, const std::string& rou
     }
     at_route_[route] = incarnation;
     node.route_ = route;
-    node.listing.changed = true;  // its ranks have no route there before they greet from there
+    node.listing.changed = true;  // its ranks have no route there before a hello of theirs comes from there
     node.next_ping_s_ = 0;        // it repeats all hellos until it is pinged there
   }
   node.host = host;
   node.last_message_s_ = now_s;
   if (added && same_clock) node.clock.same_clock();
-  if (std::exchange(node.gone_, false)) return Greeting::back;
-  return added ? Greeting::first : Greeting::again;
+  if (std::exchange(node.gone_, false)) return HelloOutcome::back;
+  return added ? HelloOutcome::first : HelloOutcome::again;
 }
 
 void Nodes::forget_unreached(const InUse& in_use) {

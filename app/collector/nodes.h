@@ -30,13 +30,13 @@ class Nodes {
 
    private:
     friend class Nodes;
-    std::string route_;  ///< unique; empty: another node has greeted from there since
+    std::string route_;  ///< unique; empty: another node has sent a hello from there since
     double last_message_s_ = 0, next_ping_s_ = 0;
     std::uint32_t pings_ = 0;
     bool gone_ = false;
   };
 
-  enum class Greeting : std::uint8_t {
+  enum class HelloOutcome : std::uint8_t {
     first,
     again,
     back,     ///< it had been silent
@@ -45,10 +45,10 @@ class Nodes {
   /// Whether anything points to the node's clock, so that the node must not be erased.
   using InUse = std::function<bool(const Node&)>;
   /// Handles a hello of a node's collector, the first or a repeated one. `incarnation`: its process. A route
-  /// belongs to the process that greeted from it last. A node without a route is erased unless it is in use:
-  /// at once when another node greets from its route, silent ones when there are kMost. Only then `in_use` is
-  /// called.
-  Greeting greeted(
+  /// belongs to the process whose hello came from it last. A node without a route is erased unless it is in
+  /// use: at once when a hello of another node comes from its route, silent ones when there are kMost. Only
+  /// then `in_use` is called.
+  HelloOutcome hello_received(
       std::uint64_t incarnation, const std::string& route, const std::string& host, bool same_clock,
       double now_s, const InUse& in_use = [](const Node&) { return true; });
   /// Null: no node has this route. The pointer is valid while the node is in use, until clear().

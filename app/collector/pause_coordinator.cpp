@@ -42,7 +42,7 @@ bool PauseCoordinator::complete() const {
          })) == world_;
 }
 
-std::string PauseCoordinator::who_is_missing() const {
+std::string PauseCoordinator::missing_ranks() const {
   for (std::uint32_t rank = 0; rank < std::max<std::uint32_t>(world_, 1); ++rank) {
     const auto it = ranks_.find(rank);
     if (it != ranks_.end() && it->second.finished) return "rank " + std::to_string(rank) + " has finished";
@@ -290,7 +290,7 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
   }
   const bool stops = command.kind == Ask::pause || command.rule.kind != StopRule::Kind::never;
   if (stops && !complete()) {
-    note_ = "cannot pause: " + who_is_missing();
+    note_ = "cannot pause: " + missing_ranks();
     return;
   }
   controller_ = viewer;

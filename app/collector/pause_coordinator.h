@@ -69,7 +69,7 @@ class PauseCoordinator {
   };
 
   [[nodiscard]] bool complete() const;  ///< every rank of the world is up and not finished
-  [[nodiscard]] std::string who_is_missing() const;
+  [[nodiscard]] std::string missing_ranks() const;
   void broadcast(wire::RankCommand command);
   void start_pause(double now_s);
   void resume_all(const std::string& note);

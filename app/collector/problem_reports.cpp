@@ -25,7 +25,7 @@ std::vector<std::string> ProblemReports::take(double now_s, Take take) {
     const std::uint64_t count = std::exchange(kind.pending, 0);
     texts.push_back(count == 1
                         ? kind.text
-                        : kind.text + ", the last of " + std::to_string(count) + " since this was last said");
+                        : kind.text + ", the last of " + std::to_string(count) + " since the last report");
   }
   return texts;
 }

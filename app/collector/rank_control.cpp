@@ -29,7 +29,7 @@ void Collector::State::receive_control() {
       continue;
     }
     const wire::Header& from = decoded.message->header;
-    if (is_of_run(from, RunIdentity::Proof::greeting)) {
+    if (is_of_run(from, RunIdentity::Proof::hello)) {
       on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
     } else if (identity.known()) {
       down.refuse(message.route.to_string(), from, identity.refusal_of(from.run_id), now_s());
@@ -107,7 +107,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
       rank.is_current(rank.control_incarnation) && !rank.silent() &&
       now - rank.last_control() < kPresentWithin_s) {
     // Once the process publishes it holds the rank's place; until then its rank is only a claim. A node's
-    // collector that replaces a killed one greets for the same ranks: that is no error.
+    // collector that replaces a killed one sends hellos for the same ranks: that is no error.
     if (node == nullptr) {
       problems.reject("order", "rank " + std::to_string(id),
                       "another process than the one that publishes says that it is this rank");

@@ -63,7 +63,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   // A text or a name alone does not identify a run.
   const bool identifies = std::holds_alternative<wire::Tables>(message.body) ||
                           std::holds_alternative<wire::Batch>(message.body) || identity.known();
-  if (!is_of_run(message.header, identifies ? RunIdentity::Proof::published : RunIdentity::Proof::greeting))
+  if (!is_of_run(message.header, identifies ? RunIdentity::Proof::published : RunIdentity::Proof::hello))
     return;
   // A text or a name does not prove the run: another run that publishes may still take its place. So nothing
   // is stored of its ranks before tables or a batch arrive; earlier messages count as lost.
@@ -200,7 +200,7 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
     case RunIdentity::Tables::agree:
       break;
     case RunIdentity::Tables::change:
-      // Ranks with another world have published nothing; those of this world greet again.
+      // Ranks with another world have published nothing; those of this world repeat their hellos.
       forget_unpublished();
       pauses.set_world(t.world);
       break;

@@ -16,15 +16,15 @@ struct RankListing {
   static constexpr std::size_t kMostRanges = 256;
 
   std::vector<instrumentation::wire::RelayHello::Range> present, silent;
-  std::uint64_t greeted = 0;  ///< checksum of the ranks' processes (greeted_sum.h), as the node sent it
-  std::uint64_t known = 0;    ///< the same for the ranks whose hello arrived over the node's connection
-  double at_s = -1e300;       ///< when the node listed them last
-  bool kept = false;          ///< the ranks in `known` point to `at_s` (RankSession::listed_s)
-  bool changed = false;       ///< one of its ranks has changed here
+  std::uint64_t hello_sum = 0;  ///< checksum of the ranks' processes (hello_sum.h), as the node sent it
+  std::uint64_t known = 0;      ///< the same for the ranks whose hello arrived over the node's connection
+  double at_s = -1e300;         ///< when the node listed them last
+  bool kept = false;            ///< the ranks in `known` point to `at_s` (RankSession::listed_s)
+  bool changed = false;         ///< one of its ranks has changed here
 
   /// Whether the hello contains nothing new about its ranks.
   [[nodiscard]] bool settled(const instrumentation::wire::RelayHello& hello) const {
-    return kept && !changed && hello.greeted == known && hello.greeted == greeted &&
+    return kept && !changed && hello.hello_sum == known && hello.hello_sum == hello_sum &&
            hello.present == present && hello.silent == silent;
   }
 };

@@ -58,7 +58,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
   }
   if (header.sequence < next_sequence_) {
     // A process that never had a connection for confirmations has no reason to send messages again. One that
-    // reconnects may publish over its other connection before it greets.
+    // reconnects may publish over its other connection before its hello.
     const bool gets_confirmations = control_incarnation == header.incarnation || node_clock != nullptr;
     result.order = gets_confirmations && header.sequence >= known_received_ ? Order::again : Order::duplicate;
     if (result.order == Order::again) confirm_anew_ = true;

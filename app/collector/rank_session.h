@@ -172,9 +172,9 @@ class RankSession {
            (node_clock != nullptr ? *node_clock : clock_of(incarnation_.value_or(0))).offset_ns(at_ns);
   }
   /// [Note: clocks of processes]
-  /// A rank's next process may run on another host. `clock` is the one of the process that greeted last; the
-  /// previous process's is kept for those of its messages that arrive later. Messages that arrive before the
-  /// hello of their process are on a clock of unknown offset.
+  /// A rank's next process may run on another host. `clock` is the one of the process whose hello came last;
+  /// the previous process's is kept for those of its messages that arrive later. Messages that arrive before
+  /// the hello of their process are on a clock of unknown offset.
   void another_process(std::uint64_t incarnation) {
     previous_process_ = {control_incarnation, std::exchange(clock, {})};
     control_incarnation = incarnation;
@@ -242,7 +242,7 @@ class RankSession {
   bool row_dirty = true;
 
  private:
-  /// A process that greeted before the present one, and its clock.
+  /// A process whose hello came before that of the present one, and its clock.
   struct PreviousProcess {
     std::uint64_t incarnation = 0;
     ClockEstimator clock;

@@ -1,7 +1,7 @@
 // Filters the control messages that ranks repeat before a node's collector relays them. Each rank sends its
 // presence and its gate every second: with thousands of ranks that would be most of the work of the collector
 // above. One message of the node lists all of its ranks instead (wire::RelayHello::present), with a checksum
-// of their processes (greeting_agreement.h), and only changes pass. Pure.
+// of their processes (hello_agreement.h), and only changes pass. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class RepeatedMessages {
   /// Whether a hello passes: it is of another process of the rank than the last one that passed.
   [[nodiscard]] bool passes(std::uint32_t rank, std::uint64_t incarnation) {
     Rank& passed = ranks_[rank];
-    if (passed.greeted && passed.incarnation == incarnation) return false;
+    if (passed.hello && passed.incarnation == incarnation) return false;
     // The first position of another process passes, too.
     if (passed.incarnation != incarnation) passed.placed = false;
     passed.incarnation = incarnation;
-    passed.greeted = true;
+    passed.hello = true;
     return true;
   }
   /// Whether a position passes: begins and ends of holds do, the gates that a running rank passes do not.
@@ -48,7 +48,7 @@ class RepeatedMessages {
  private:
   struct Rank {
     std::uint64_t incarnation = 0;
-    bool greeted = false, placed = false;  ///< `incarnation`, `position` have passed
+    bool hello = false, placed = false;  ///< whether `incarnation`, `position` have passed
     instrumentation::wire::Position position;
   };
   std::map<std::uint32_t, Rank> ranks_;

@@ -28,14 +28,14 @@ bool Collector::State::is_of_run(const wire::Header& from, RunIdentity::Proof pr
 /// Discards the hellos of a run that has published nothing while another has.
 void Collector::State::clear_hellos(const std::string& run_id) {
   if (ranks.empty() && identity.world() == 0) return;
-  problems.report("run", "run '" + run_id + "' has greeted and published nothing: another is received");
+  problems.report("run", "run '" + run_id + "' has connected and published nothing: another is received");
   forget_unpublished();
   down.nodes().clear();
   identity.forget_world();
   if (Upstream* const above = relay.upstream()) above->clear_hellos();
 }
 
-/// Ranks of this run will greet again.
+/// Ranks of this run will send their hellos again.
 void Collector::State::forget_unpublished() {
   ranks.forget_unpublished([this](const RankSession& rank) {
     if (rank.row.connected) pauses.rank_down(rank.row.rank, "has published nothing", now_s());

@@ -33,7 +33,7 @@ RunIdentity::Tables RunIdentity::set_world(std::uint32_t world, std::uint32_t lo
 }
 
 std::string RunIdentity::contradiction_of(std::uint32_t world) const {
-  return "it says the world has " + std::to_string(world) + " ranks, others said " + std::to_string(world_);
+  return "its world has " + std::to_string(world) + " ranks, that of other ranks " + std::to_string(world_);
 }
 
 }  // namespace shardscope::collector

@@ -18,12 +18,12 @@ class RunIdentity {
   explicit RunIdentity(std::string run_id) : run_id_(std::move(run_id)), known_(!run_id_.empty()) {}
 
   /// How much a message proves about its run.
-  enum class Proof : std::uint8_t { greeting, published };
+  enum class Proof : std::uint8_t { hello, published };
   enum class Verdict : std::uint8_t {
     ours,
     ours_instead,  ///< ours from now on: the caller has to discard the provisional run
     other,         ///< to be refused
-    undecided,     ///< not the provisional run: its ranks greet again, when the run may be known
+    undecided,     ///< not the provisional run: its ranks repeat their hellos, when the run may be known
   };
   Verdict judge(const std::string& run_id, Proof proof);
   [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }  ///< provisional or known

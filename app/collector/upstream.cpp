@@ -34,7 +34,7 @@ void Upstream::connect() {
   control.set(zmq::sockopt::sndhwm, 4096);
   link_.reset();
   control_link_.reset();
-  greetings_.connection_ended();
+  hellos_.connection_ended();
   push_ = std::move(push);
   control_ = std::move(control);
   rewind();
@@ -197,12 +197,12 @@ void Upstream::control(const wire::Header& from, wire::Body body, double now_s) 
   wire::Header header = from;
   header.incarnation ^= options_.id;
   if (const auto* hello = std::get_if<wire::Hello>(&body)) {
-    if (greetings_.rank_greets(header, *hello, now_s)) send_hello(now_s);
-    if (!greetings_.passes(header)) return;
+    if (hellos_.rank_hello(header, *hello, now_s)) send_hello(now_s);
+    if (!hellos_.passes(header)) return;
   } else if (const auto* position = std::get_if<wire::Position>(&body)) {
-    if (!greetings_.passes(from.rank, *position)) return;
+    if (!hellos_.passes(from.rank, *position)) return;
   }
-  if (!send_control(header, std::move(body))) greetings_.not_taken(from.rank);
+  if (!send_control(header, std::move(body))) hellos_.not_taken(from.rank);
 }
 
 bool Upstream::send_control(const wire::Header& from, wire::Body body) {
@@ -273,18 +273,18 @@ void Upstream::confirmed(std::uint32_t rank, std::uint64_t source, std::uint64_t
 void Upstream::send_hello(double now_s) {
   wire::Header header;
   header.incarnation = options_.id;
-  header.run_id = greetings_.any_rank() ? greetings_.run_id() : streams_.begin()->second->header.run_id;
+  header.run_id = hellos_.any_rank() ? hellos_.run_id() : streams_.begin()->second->header.run_id;
   wire::RelayHello hello{options_.host, options_.clock_id, {}, {}};
   if (options_.list_ranks) options_.list_ranks(hello);
-  hello.greeted = greetings_.lists(hello.present, now_s);
+  hello.hello_sum = hellos_.lists(hello.present, now_s);
   const bool taken = send_control(header, std::move(hello));
-  for (const RelayGreetings::LastHello* last : greetings_.node_hello_sent(taken))
+  for (const RelayHellos::LastHello* last : hellos_.node_hello_sent(taken))
     send_control(last->header, last->hello);
   if (!taken) return;  // it would not accept more messages
   // A rank that has ended sends nothing more; the collector above may have missed its end.
   for (const auto& [rank, stream] : streams_) {
     if (!stream->finish || stream->acknowledged) continue;
-    if (const RelayGreetings::LastHello* last = greetings_.of(stream->header)) {
+    if (const RelayHellos::LastHello* last = hellos_.of(stream->header)) {
       send_control(last->header, last->hello);
     } else if (stream->tables) {
       // It ended before this collector received its hello.
@@ -299,16 +299,16 @@ void Upstream::send_hello(double now_s) {
 }
 
 /// The collector above sends messages for this node to the route of its last hello: to a closed connection,
-/// until the node greets over the next one. The first message that it sends there fails, and all ranks of the
-/// node are lost.
+/// until a hello of the node over the next one. The first message that it sends there fails, and all ranks of
+/// the node are lost.
 void Upstream::look_at_connections() {
   if (link_->update()) rewind();
   const bool was_up = control_link_->up();
   if (!control_link_->update() && control_link_->up() == was_up) return;
   if (control_link_->up()) {
-    greetings_.begin_anew();
+    hellos_.begin_anew();
   } else {
-    greetings_.connection_ended();
+    hellos_.connection_ended();
   }
 }
 
@@ -325,7 +325,7 @@ void Upstream::pump(double now_s, double every_s) {
   }
   if (!link_ || !control_link_) return;
   look_at_connections();
-  if ((greetings_.any_rank() || !streams_.empty()) && greetings_.node_due(now_s)) send_hello(now_s);
+  if ((hellos_.any_rank() || !streams_.empty()) && hellos_.node_due(now_s)) send_hello(now_s);
   if (!link_->up()) return;
   next_pack_s_ = std::min(next_pack_s_, now_s + every_s);  // it may have been longer before
   if (!flush_now_ && !blocked_ && now_s < next_pack_s_) return;
@@ -371,9 +371,8 @@ void Upstream::on_ping(const wire::Message& message, const wire::Ping& ping, dou
     for (auto& [rank, stream] : streams_) stream->acknowledged &= above_ == 0;
     above_ = above;
   }
-  for (const RelayGreetings::LastHello* last :
-       greetings_.pinged(message.header.incarnation, ping.known, now_s)) {
-    if (!send_control(last->header, last->hello)) greetings_.not_taken(last->header.rank);
+  for (const RelayHellos::LastHello* last : hellos_.pinged(message.header.incarnation, ping.known, now_s)) {
+    if (!send_control(last->header, last->hello)) hellos_.not_taken(last->header.rank);
   }
 }
 

@@ -16,7 +16,7 @@
 
 #include "app/collector/frame_pack.h"
 #include "app/collector/rank_session.h"
-#include "app/collector/relay_greetings.h"
+#include "app/collector/relay_hellos.h"
 #include "app/collector/relay_stream.h"
 #include "app/collector/shared_lists.h"
 #include "instrumentation/host_clock.h"
@@ -58,9 +58,9 @@ class Upstream {
   /// queued messages. See [Note: clocks of processes].
   void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Discards the ranks' hellos: they were of another run than the one relayed.
-  void clear_hellos() { greetings_.forget_ranks(); }
+  void clear_hellos() { hellos_.forget_ranks(); }
   /// The rank was silent: its next position is relayed.
-  void rank_was_silent(std::uint32_t rank) { greetings_.was_silent(rank); }
+  void rank_was_silent(std::uint32_t rank) { hellos_.was_silent(rank); }
   /// Relays a Hello, Prepared or Position. Hellos and positions that a rank only repeats are dropped.
   void control(const wire::Header& from, wire::Body body, double now_s);
   /// The collector above needs events at once (Watch::active), or has not reported otherwise yet.
@@ -125,7 +125,7 @@ class Upstream {
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of replaced processes, until all is confirmed
   SharedLists lists_;
-  RelayGreetings greetings_;
+  RelayHellos hellos_;
   std::uint64_t above_ = 0;  ///< process of the collector above; 0: it has not pinged
   bool watched_ = true;
   double pack_s_ = 0;

@@ -109,13 +109,13 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
       profiling.push_back(fmt::format("Rank {}, {}", message.rank, message.text));
   }
   for (const std::string& problem : problems) recording.push_back("Recording: " + problem);
-  for (const auto& [what, said] : {std::pair{"lines about control", &control},
-                                   std::pair{"ranks' lines about the cost of profiling", &profiling},
-                                   std::pair{"problems of the recording", &recording}}) {
-    const std::size_t most = std::min(said->size(), kMostLines);
-    lines.insert(lines.end(), said->begin(), said->begin() + static_cast<std::ptrdiff_t>(most));
-    if (said->size() > most)
-      lines.push_back(fmt::format("... and {} {} more: `info` has them.", said->size() - most, what));
+  for (const auto& [what, found] : {std::pair{"lines about control", &control},
+                                    std::pair{"ranks' lines about the cost of profiling", &profiling},
+                                    std::pair{"problems of the recording", &recording}}) {
+    const std::size_t most = std::min(found->size(), kMostLines);
+    lines.insert(lines.end(), found->begin(), found->begin() + static_cast<std::ptrdiff_t>(most));
+    if (found->size() > most)
+      lines.push_back(fmt::format("... and {} {} more: `info` has them.", found->size() - most, what));
   }
   std::string out = "<ul>";
   for (const std::string& line : lines) out += "<li>" + escape_html(line) + "</li>";

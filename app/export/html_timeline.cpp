@@ -69,7 +69,7 @@ std::string odd_duration(const store::Store& store, std::uint32_t rank, const st
   if (time.ended && time.paused_ns == 0) return {};
   std::string text = time_text(time.running_ns);
   if (!time.ended) {
-    text = "not ended, " + text + (time.goes_on ? " so far (" : " up to the last event (") +
+    text = "not ended, " + text + (time.still_running ? " so far (" : " up to the last event (") +
            store::why_open(store, rank) + ")";
   }
   if (time.paused_ns > 0) text += " (+ " + time_text(time.paused_ns) + " paused, not counted)";

@@ -84,7 +84,8 @@ void walk_spans(const Store& store, store::LaneId lane, std::int64_t from, std::
   }
 }
 
-WalkProgress::WalkProgress(const Store& store, std::function<void(double)> said) : said_(std::move(said)) {
+WalkProgress::WalkProgress(const Store& store, std::function<void(double)> report)
+    : report_(std::move(report)) {
   for (const store::LaneId lane : store.lanes()) parts_ += static_cast<double>(store.cuts(lane).size() + 1);
   g_progress = this;
 }
@@ -92,7 +93,7 @@ WalkProgress::WalkProgress(const Store& store, std::function<void(double)> said)
 WalkProgress::~WalkProgress() { g_progress = nullptr; }
 
 void WalkProgress::part() {
-  said_(std::min(1.0, done_ / std::max(1.0, parts_)));
+  report_(std::min(1.0, done_ / std::max(1.0, parts_)));
   done_ += 1;
 }
 

@@ -31,18 +31,18 @@ void walk_spans(const store::Store& store, store::LaneId lane, std::int64_t begi
 void walk_overlapping(const store::Store& store, store::LaneId lane, std::int64_t begin_ns,
                       std::int64_t end_ns, const std::function<void(const WalkedSpan&)>& visit);
 
-/// While it exists, walks over lanes of the store by this thread call `said` before each part, with the
-/// fraction of the parts of all lanes that is done. An exception from `said` ends the walk.
+/// While it exists, walks over lanes of the store by this thread call `report` before each part, with the
+/// fraction of the parts of all lanes that is done. An exception from `report` ends the walk.
 class WalkProgress {
  public:
-  WalkProgress(const store::Store& store, std::function<void(double)> said);
+  WalkProgress(const store::Store& store, std::function<void(double)> report);
   ~WalkProgress();
   WalkProgress(const WalkProgress&) = delete;
   WalkProgress& operator=(const WalkProgress&) = delete;
   void part();  ///< Called before each part of a lane.
 
  private:
-  std::function<void(double)> said_;
+  std::function<void(double)> report_;
   double parts_ = 0, done_ = 0;
 };
 

@@ -22,12 +22,12 @@ class ClockResiduals {
   [[nodiscard]] std::optional<std::int64_t> largest(std::int64_t begin_ns, std::int64_t end_ns) const;
 
  private:
-  struct Stretch {
+  struct ResidualInterval {
     std::int64_t begin_ns = 0, end_ns = 0, residual_ns = 0;
   };
-  static void join(Stretch& to, const Stretch& next) noexcept;
-  std::vector<Stretch> stretches_;      ///< in the order of add()
-  std::size_t each_ = 1, in_last_ = 0;  ///< chunks per interval, and in the last one
+  static void join(ResidualInterval& to, const ResidualInterval& next) noexcept;
+  std::vector<ResidualInterval> intervals_;  ///< in the order of add()
+  std::size_t each_ = 1, in_last_ = 0;       ///< chunks per interval, and in the last one
 };
 
 }  // namespace shardscope::store

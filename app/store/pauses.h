@@ -24,6 +24,11 @@ inline constexpr std::uint8_t kPauses = 254;
          begin != EventKind::paused_begin;
 }
 
+/// The length of a pause, nanoseconds, which the store writes into a slot that paused_end has no field for:
+/// from it Pauses and the table of steps have the interval without the begin.
+inline void set_pause_length(instrumentation::Event& end, std::int64_t ns) noexcept { end.v0 = ns; }
+[[nodiscard]] inline std::int64_t pause_length(const instrumentation::Event& end) noexcept { return end.v0; }
+
 class Pauses {
  public:
   struct Pause {
@@ -39,7 +44,7 @@ class Pauses {
     for (const instrumentation::Event& event : notable) {
       if (event.kind != instrumentation::EventKind::paused_end) continue;
       const auto end_ns = static_cast<std::int64_t>(event.ticks);
-      add(end_ns - event.v0, end_ns);
+      add(end_ns - pause_length(event), end_ns);
     }
   }
   /// Pauses that overlap [begin, end).

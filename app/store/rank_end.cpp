@@ -31,7 +31,7 @@ struct EndMessages {
 
 bool any_finished(const Store& store) { return std::ranges::any_of(store.ranks(), &RankRow::finished); }
 
-EndMessages said_of_all(const Store& store) {
+EndMessages end_messages(const Store& store) {
   EndMessages out;
   for (const Silence& silence : silences(store)) {
     if (silence.lasts()) out.silent.insert_or_assign(silence.rank, silence);
@@ -48,7 +48,7 @@ EndMessages said_of_all(const Store& store) {
 
 /// The part that end_of() needs for this rank: empty where its row has its end, because a window calls it for
 /// each shown rank in every frame.
-EndMessages said_of(const Store& store, const RankRow& row) {
+EndMessages end_messages_of(const Store& store, const RankRow& row) {
   EndMessages out;
   if (row.finished || row.exit_code != 0) return out;
   const std::uint32_t rank = row.rank;
@@ -66,11 +66,11 @@ EndMessages said_of(const Store& store, const RankRow& row) {
 
 /// Distinguishes a rank that died from one whose events end with the recording, or with the received
 /// events: the collector reported it gone, another rank has finished, or other ranks have later events.
-bool is_gone(const Store& store, const RankRow& row, const EndMessages& said) {
+bool is_gone(const Store& store, const RankRow& row, const EndMessages& messages) {
   if (row.events == 0) return false;
-  if (said.gone.contains(row.rank)) return true;
-  if (row.outlived_recording || said.cut_off.contains(row.rank)) return false;
-  return row.last_ns < store.end_ns() || said.any_finished;
+  if (messages.gone.contains(row.rank)) return true;
+  if (row.outlived_recording || messages.cut_off.contains(row.rank)) return false;
+  return row.last_ns < store.end_ns() || messages.any_finished;
 }
 
 std::string signal_text(std::int32_t exit_code) {
@@ -99,7 +99,7 @@ std::optional<std::uint32_t> rank_named(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
-RankEnd end_of(const Store& store, const RankRow& row, const EndMessages& said) {
+RankEnd end_of(const Store& store, const RankRow& row, const EndMessages& messages) {
   RankEnd out{.rank = row.rank,
               .exit_code = row.exit_code,
               .at_ns = std::min(row.last_ns, store.end_ns()),
@@ -110,28 +110,30 @@ RankEnd end_of(const Store& store, const RankRow& row, const EndMessages& said) 
     out.how = RankEnd::How::killed;
   } else if (row.exit_code != 0) {
     out.how = RankEnd::How::failed;
-  } else if (const auto silence = said.silent.find(row.rank); silence != said.silent.end()) {
+  } else if (const auto silence = messages.silent.find(row.rank); silence != messages.silent.end()) {
     out.how = RankEnd::How::stopped;
     out.stop_seen = silence->second.stopped;
   } else if (!row.connected) {
-    out.how = is_gone(store, row, said) ? RankEnd::How::silent
-              : row.events > 0          ? RankEnd::How::cut_off
-                                        : RankEnd::How::running;
+    out.how = is_gone(store, row, messages) ? RankEnd::How::silent
+              : row.events > 0              ? RankEnd::How::cut_off
+                                            : RankEnd::How::running;
   }
   return out;
 }
 
 }  // namespace
 
-RankEnd rank_end(const Store& store, const RankRow& row) { return end_of(store, row, said_of(store, row)); }
+RankEnd rank_end(const Store& store, const RankRow& row) {
+  return end_of(store, row, end_messages_of(store, row));
+}
 
 std::optional<RankEnd> first_failure(const Store& store) {
   using How = RankEnd::How;
-  const EndMessages said = said_of_all(store);
+  const EndMessages messages = end_messages(store);
   std::vector<RankEnd> failed;
   for (const RankRow& row : store.ranks()) {
     if (row.finished && row.exit_code == 0) continue;
-    RankEnd end = end_of(store, row, said);
+    RankEnd end = end_of(store, row, messages);
     if (is_failure(end.how)) failed.push_back(std::move(end));
   }
   if (failed.empty()) return std::nullopt;

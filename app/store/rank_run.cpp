@@ -64,7 +64,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     const std::int64_t at_ns = event_time(event) + chunk.clock_offset_ns;
     meta.begin_ns = std::min(meta.begin_ns, at_ns);
     meta.end_ns = std::max(meta.end_ns, at_ns);
-    head_.state.come_to(at_ns, head_.missing);
+    head_.state.note_missing_until(at_ns, head_.missing);
     head_.state.add(event, at_ns, access_.parents);
   }
   head_.state.settle();

@@ -6,6 +6,7 @@
 #include "app/store/chunk.h"
 #include "app/store/event_time.h"
 #include "app/store/merge_in_time.h"
+#include "app/store/pauses.h"
 #include "app/store/run_facts.h"
 
 namespace shardscope::store {
@@ -141,7 +142,7 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
       }
       if (event.kind == EventKind::paused_end && span != nullptr) {
         note(event, at_ns);
-        notable_.back().v0 = span->end_ns - span->begin_ns;
+        set_pause_length(notable_.back(), span->end_ns - span->begin_ns);
       }
       return;
     }
@@ -212,7 +213,7 @@ void RankState::add(std::span<const Event> events, std::int64_t clock_offset_ns,
   }
   for (const Event& event : events) {
     const std::int64_t at_ns = event_time(event) + clock_offset_ns;
-    come_to(at_ns, missing);
+    note_missing_until(at_ns, missing);
     add(event, at_ns, parents);
   }
 }

@@ -81,7 +81,7 @@ class RankState {
   /// Call before adding an event of `at_ns`. Makes open spans uncertain: when the interval of the missing
   /// events begins those open before it, when it ends those begun within it. At once where the interval is
   /// unknown. Resets `missing` at its end.
-  void come_to(std::int64_t at_ns, std::optional<Missing>& missing) {
+  void note_missing_until(std::int64_t at_ns, std::optional<Missing>& missing) {
     if (missing) [[unlikely]]
       pass_missing(at_ns, missing);
   }

@@ -19,7 +19,7 @@ namespace {
 class Rows final : public BlockRows {
  public:
   Rows(std::shared_ptr<Database> database, bool keeps_a_part)
-      : database_(std::move(database)), goes_on_(keeps_a_part && is_incomplete(*database_)) {}
+      : database_(std::move(database)), deletes_rows_(keeps_a_part && is_incomplete(*database_)) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
     // Prepared on first use: a table may be damaged.
@@ -69,7 +69,7 @@ class Rows final : public BlockRows {
 
   bool was_deleted(std::uint32_t rank, std::uint64_t sequence) override {
     // If the recorder had ended when the file was opened, no row is deleted later.
-    if (!goes_on_) return false;
+    if (!deletes_rows_) return false;
     // A sum replaces the blocks whose events were deleted, so a deleted sequence lies in the range of a sum.
     // Prepared on each call, since calls are rare.
     Statement covers =
@@ -96,7 +96,7 @@ class Rows final : public BlockRows {
     Statement& statement;
   };
   std::shared_ptr<Database> database_;
-  bool goes_on_;
+  bool deletes_rows_;
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 

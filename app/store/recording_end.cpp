@@ -131,7 +131,7 @@ bool RecordingEnd::report(Database& database, const Read& read, Run run, Store& 
     problems.add(std::to_string(chunks - read.chunks) + " of " + std::to_string(chunks) +
                  " chunks are missing");
   }
-  if (run == Run::goes_on_in_a_part) {
+  if (run == Run::continues_in_a_part) {
     // How many of their events are in the next part is not known here.
     for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end()))
       if (!row.finished) RecordedRun(store).note_cut_off(row.rank, 0);

@@ -33,7 +33,7 @@ class RecordingEnd {
     std::map<std::uint32_t, std::uint64_t> events;  ///< by rank
   };
   /// Whether the run continues in a part that is not read; events missing here may be in that part.
-  enum class Run : std::uint8_t { ends_here, goes_on_in_a_part };
+  enum class Run : std::uint8_t { ends_here, continues_in_a_part };
   /// Adds to `problems` what is missing at the end: why and when recording stopped, damage of the log, the
   /// number of missing chunks, and for each rank the number of events received but not in the file. If the
   /// recording was not finished, each rank that had not ended gets a Gap at its end in `store`

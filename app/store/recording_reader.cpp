@@ -222,9 +222,9 @@ class FileReader {
     info_.events = read_.events();
     const std::optional<PartIdentity>& identity = newest().identity;
     const RecordingEnd::Read read{read_.chunks() + read_.not_kept_chunks(), read_.by_rank()};
-    const auto goes_on =
-        identity && identity->followed ? RecordingEnd::Run::goes_on_in_a_part : RecordingEnd::Run::ends_here;
-    info_.complete = newest().end.report(database(), read, goes_on, store, problems_);
+    const auto end = identity && identity->followed ? RecordingEnd::Run::continues_in_a_part
+                                                    : RecordingEnd::Run::ends_here;
+    info_.complete = newest().end.report(database(), read, end, store, problems_);
     if (!remade_.empty() && problems_.none()) {
       problems_.add("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }

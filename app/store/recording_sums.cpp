@@ -51,9 +51,9 @@ void create_sums(Database& database) {
   database.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
 }
 
-SumsWriter::SumsWriter(Database& database, const Retention& retention, Goes goes)
+SumsWriter::SumsWriter(Database& database, const Retention& retention, Files files)
     : limited_(retention.limited()), max_bytes_(retention.max_bytes), plan_(retention) {
-  if (goes == Goes::on_in_parts) part_.emplace();
+  if (files == Files::parts) part_.emplace();
   create_sums(database);
   database.execute("INSERT INTO meta VALUES('max_age_ns', " + std::to_string(retention.max_age_ns) +
                    "), ('max_bytes', " + std::to_string(retention.max_bytes) + ")");

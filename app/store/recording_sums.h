@@ -31,10 +31,10 @@ class SumsWriter {
   static constexpr std::size_t kMostSums = 32;
 
   /// Whether the recording is one file or consists of parts (rotation.h).
-  enum class Goes : std::uint8_t { in_one_file, on_in_parts };
+  enum class Files : std::uint8_t { one, parts };
 
   /// Creates the tables.
-  SumsWriter(Database& database, const Retention& retention, Goes goes = Goes::in_one_file);
+  SumsWriter(Database& database, const Retention& retention, Files files = Files::one);
   /// Call when the rows of a block were written: RetentionPlan::wrote().
   void wrote(const Block& block, std::int64_t id, std::uint64_t bytes);
   /// Call as well; it has an effect in a recording in parts only: PartSums::add().

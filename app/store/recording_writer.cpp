@@ -57,8 +57,7 @@ RecordingWriter::RecordingWriter(const std::string& path, const Retention& reten
         begin_parts(database, s.part);
       }
       if (!retention.limited() && !rotation.on()) return;
-      s.sums.emplace(database, retention,
-                     rotation.on() ? SumsWriter::Goes::on_in_parts : SumsWriter::Goes::in_one_file);
+      s.sums.emplace(database, retention, rotation.on() ? SumsWriter::Files::parts : SumsWriter::Files::one);
       s.blocks.sketch(s.sums->sketches());
       s.blocks.measure(s.sums->own_times());
     });

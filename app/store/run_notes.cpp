@@ -49,11 +49,11 @@ void GapList::add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_
   known->events += events;
 }
 
-void GapList::add_not_kept(const Gap& gap, bool goes_on) {
+void GapList::add_not_kept(const Gap& gap, bool adjacent) {
   const auto last = std::find_if(gaps_.rbegin(), gaps_.rend(), [&gap](const Gap& other) {
     return other.not_kept && other.rank == gap.rank;
   });
-  if (!goes_on || last == gaps_.rend()) return add(gap);
+  if (!adjacent || last == gaps_.rend()) return add(gap);
   last->begin_ns = std::min(last->begin_ns, gap.begin_ns);
   last->end_ns = std::max(last->end_ns, gap.end_ns);
   last->events += gap.events;

@@ -18,8 +18,8 @@ class GapList {
   void add(const Gap& gap);
   /// More events of a rank were evicted, from its first one up to `end_ns`: one gap for all of them.
   void add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events);
-  /// `goes_on`: directly follows the last one of its rank, which is extended.
-  void add_not_kept(const Gap& gap, bool goes_on);
+  /// `adjacent`: `gap` directly follows the last one of its rank, which is extended.
+  void add_not_kept(const Gap& gap, bool adjacent);
   void shift(std::int64_t delta_ns);
   [[nodiscard]] std::span<const Gap> gaps() const noexcept { return gaps_; }
 

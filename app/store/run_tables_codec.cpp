@@ -62,7 +62,7 @@ class TablesReader {
     } else if constexpr (std::is_signed_v<T>) {
       v = static_cast<T>(unzigzag(reader_.varint()));
     } else {
-      // Narrowed without a check: what_is_wrong() validates.
+      // Narrowed without a check: instrumentation::validate() checks the value.
       v = static_cast<T>(reader_.varint());
     }
   }
@@ -96,7 +96,7 @@ class TablesReader {
 };
 
 /// An enumeration as one byte.
-/// The writer's field is const: only the reader assigns. what_is_wrong() validates the values.
+/// The writer's field is const: only the reader assigns. instrumentation::validate() checks the values.
 template <typename Io, typename Enum>
 void enumeration(Io& io, Enum& field) {
   auto number = static_cast<std::uint8_t>(field);
@@ -234,7 +234,7 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   // Remaining bytes are of a format that this program does not know, or damaged.
   reader.expect_end();
   // Validates ids and counts that refer to each other, and enumerations, which the decoder does not check.
-  if (const char* wrong = ev::what_is_wrong(tables))
+  if (const char* wrong = ev::validate(tables))
     throw std::runtime_error(std::string("static tables: ") + wrong);
   return tables;
 }

@@ -15,7 +15,9 @@ constexpr std::string_view kSilent = " has been silent for ";
 constexpr std::string_view kAgain = " sends again after ";
 constexpr std::string_view kNoThreadRan = "none of its threads ran";
 constexpr std::string_view kStopped = " is stopped";
-constexpr std::string_view kGone = " without having said that it ended";
+constexpr std::string_view kGone = " without reporting its end";
+// In recordings made before 2026-11-30.
+constexpr std::string_view kGoneBefore = " without having said that it ended";
 
 std::string seconds_of(double seconds) {
   std::array<char, 48> text{};
@@ -48,7 +50,7 @@ std::optional<std::int64_t> duration_in(const Message& message, std::string_view
   return static_cast<std::int64_t>(seconds * 1e9);
 }
 
-bool says_stopped(const Message& message) { return message.text.ends_with(kStopped); }
+bool reports_stopped(const Message& message) { return message.text.ends_with(kStopped); }
 
 /// Begin of a silence that lasts and is reported by `message`: the message rounds, and may count from before
 /// events that came with it. Not for one that has ended: the rank's last event may be later than it.
@@ -64,13 +66,13 @@ std::vector<Silence> silences(const Store& store) {
   std::vector<Silence> out;
   struct Open {
     std::size_t at = 0;  ///< in `out`
-    const Message* said = nullptr;
+    const Message* message = nullptr;
   };
   std::map<std::uint32_t, Open> open;  // by rank, those that last
   for (const Message& message : store.messages()) {
     if (const auto silent = duration_in(message, kSilent)) {
       if (open.try_emplace(message.rank, Open{out.size(), &message}).second)
-        out.push_back({message.rank, message.at_ns - *silent, kOpen, says_stopped(message)});
+        out.push_back({message.rank, message.at_ns - *silent, kOpen, reports_stopped(message)});
     } else if (const auto again = duration_in(message, kAgain)) {
       auto ended = open.extract(message.rank);
       if (ended.empty()) out.push_back({.rank = message.rank, .begin_ns = message.at_ns - *again});
@@ -86,7 +88,7 @@ std::vector<Silence> silences(const Store& store) {
   }
   for (const auto& [rank, lasting] : open) {
     Silence& silence = out[lasting.at];
-    silence.begin_ns = begin_of_lasting(store, *lasting.said, lasting.said->at_ns - silence.begin_ns);
+    silence.begin_ns = begin_of_lasting(store, *lasting.message, lasting.message->at_ns - silence.begin_ns);
   }
   return out;
 }
@@ -98,7 +100,7 @@ std::optional<Silence> silence_now(const Store& store, std::uint32_t rank) {
     if (message->rank != rank) continue;
     if (duration_in(*message, kAgain) || is_gone_message(*message)) break;
     if (const auto silent = duration_in(*message, kSilent))  // the earliest message counts
-      lasts = Silence{rank, begin_of_lasting(store, *message, *silent), kOpen, says_stopped(*message)};
+      lasts = Silence{rank, begin_of_lasting(store, *message, *silent), kOpen, reports_stopped(*message)};
   }
   return lasts;
 }
@@ -138,7 +140,8 @@ bool is_resumption_message(const Message& message) noexcept {
 }
 
 bool is_gone_message(const Message& message) noexcept {
-  return message.severity == ev::Severity::error && after_rank(message).ends_with(kGone);
+  const std::string_view text = after_rank(message);
+  return message.severity == ev::Severity::error && (text.ends_with(kGone) || text.ends_with(kGoneBefore));
 }
 
 }  // namespace shardscope::store

@@ -39,7 +39,7 @@ enum class Resumption : std::uint8_t {
 /// "rank 2 sends again after 21.2 s of silence; none of its threads ran".
 [[nodiscard]] std::string resumption_message(std::uint32_t rank, double seconds, Resumption how);
 [[nodiscard]] bool is_resumption_message(const Message& message) noexcept;
-/// "rank 2 closed its connection without having said that it ended"; recorded as an error. `why`: the
+/// "rank 2 closed its connection without reporting its end"; recorded as an error. `why`: the
 /// predicate.
 [[nodiscard]] std::string gone_message(std::uint32_t rank, const std::string& why);
 [[nodiscard]] bool is_gone_message(const Message& message) noexcept;

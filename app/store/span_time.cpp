@@ -7,7 +7,7 @@
 namespace shardscope::store {
 namespace {
 
-const RankRow* row_of(const Store& store, std::uint32_t rank) {
+const RankRow* row_of(const StoreQuery& store, std::uint32_t rank) {
   const std::span<const RankRow> rows = store.ranks();
   const auto at = std::lower_bound(rows.begin(), rows.end(), rank,
                                    [](const RankRow& row, std::uint32_t value) { return row.rank < value; });
@@ -16,7 +16,7 @@ const RankRow* row_of(const Store& store, std::uint32_t rank) {
 
 }  // namespace
 
-std::int64_t known_until(const Store& store, std::uint32_t rank) {
+std::int64_t known_until(const StoreQuery& store, std::uint32_t rank) {
   const RankRow* row = row_of(store, rank);
   if (row == nullptr || (row->connected && !row->finished)) return store.end_ns();
   return std::min(row->last_ns, store.end_ns());
@@ -35,7 +35,7 @@ SpanTime time_within(const Store& store, std::uint32_t rank, const Span& span, s
                      std::int64_t end_ns) {
   SpanTime out;
   out.ended = span.end_ns != kOpen;
-  out.goes_on = !out.ended && goes_on(store, rank);
+  out.still_running = !out.ended && still_running(store, rank);
   out.until_ns = out.ended ? span.end_ns : std::max(known_until(store, rank), span.begin_ns);
   const std::int64_t from = std::max(span.begin_ns, begin_ns);
   const std::int64_t to = std::max(std::min(out.until_ns, end_ns), from);
@@ -53,9 +53,9 @@ SpanTime time_of(const Store& store, const StepRow& step) {
   if (!out.ended) {
     out.until_ns = std::max(store.end_ns(), step.begin_ns);
     // The row only has pauses that have ended.
-    out.goes_on = store.ranks().empty();
+    out.still_running = store.ranks().empty();
     for (const RankRow& rank : store.ranks()) {
-      out.goes_on = out.goes_on || goes_on(store, rank.rank);
+      out.still_running = out.still_running || still_running(store, rank.rank);
       out.paused_ns =
           std::max(out.paused_ns, store::paused_ns(store, rank.rank, step.begin_ns, out.until_ns));
     }
@@ -72,7 +72,7 @@ SpanTime time_between(const Store& store, std::int64_t begin_ns, std::int64_t en
   return out;
 }
 
-bool goes_on(const Store& store, std::uint32_t rank) {
+bool still_running(const Store& store, std::uint32_t rank) {
   const RankRow* row = row_of(store, rank);
   if (row == nullptr) return true;
   const RankEnd::How how = rank_end(store, *row).how;

@@ -2,6 +2,7 @@
 // rows.
 #include <algorithm>
 
+#include "app/store/pauses.h"
 #include "app/store/store_state.h"
 
 namespace shardscope::store {
@@ -9,7 +10,7 @@ namespace shardscope::store {
 using ev::Event;
 using ev::EventKind;
 
-RankData& Store::State::data(std::uint32_t rank) {
+RankData& StoreQuery::State::data(std::uint32_t rank) {
   const auto known = ranks.find(rank);
   if (known != ranks.end()) return known->second;
   (void)row(rank);
@@ -20,7 +21,7 @@ RankData& Store::State::data(std::uint32_t rank) {
   return ranks.try_emplace(rank, rank, access, keep).first->second;
 }
 
-RankRow& Store::State::row(std::uint32_t rank) {
+RankRow& StoreQuery::State::row(std::uint32_t rank) {
   auto at = std::lower_bound(rows.begin(), rows.end(), rank,
                              [](const RankRow& r, std::uint32_t value) { return r.rank < value; });
   if (at == rows.end() || at->rank != rank) {
@@ -30,12 +31,12 @@ RankRow& Store::State::row(std::uint32_t rank) {
   return *at;
 }
 
-const RankRun* Store::State::run(std::uint32_t rank) const {
+const RankRun* StoreQuery::State::run(std::uint32_t rank) const {
   const auto at = ranks.find(rank);
   return at == ranks.end() ? nullptr : &at->second.run;
 }
 
-void Store::State::take_damage() {
+void StoreQuery::State::take_damage() {
   for (; damage_taken < access.damage().size(); ++damage_taken) {
     const BlockAccess::Damage& damage = access.damage()[damage_taken];
     if (damage.deleted) {
@@ -58,7 +59,7 @@ void Store::State::take_damage() {
 }
 
 /// Shifts times stored as run times; events are stored on the collector's clock, which does not move.
-void Store::State::shift(std::int64_t delta_ns) {
+void StoreQuery::State::shift(std::int64_t delta_ns) {
   for (RankRow& row : rows) row.last_ns += delta_ns;
   messages.shift(delta_ns);
   gaps.shift(delta_ns);
@@ -70,7 +71,7 @@ void Store::State::shift(std::int64_t delta_ns) {
   }
 }
 
-bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arrival& arrival) {
+bool StoreQuery::State::note_gap(const RankData& data, const RankRow& row, const Arrival& arrival) {
   const bool missing_chunks = arrival.sequence > data.next_sequence;
   if (arrival.dropped_before == 0 && arrival.lost_before == 0 && !missing_chunks) return false;
   const std::int64_t begin =
@@ -97,17 +98,17 @@ bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arri
   return true;
 }
 
-void Store::State::take_notable(std::uint32_t rank, RankRun& run) {
+void StoreQuery::State::take_notable(std::uint32_t rank, RankRun& run) {
   for (const Event& event : run.take_notable()) {
     if (event.kind == EventKind::paused_end) {
-      steps.paused(rank, event.v0);
+      steps.paused(rank, pause_length(event));
     } else {
       steps.add(rank, event, clock.to_run(static_cast<std::int64_t>(event.ticks)));
     }
   }
 }
 
-void Store::State::arrive(const Arrival& arrival, const TakeEvents& take) {
+void StoreQuery::State::arrive(const Arrival& arrival, const TakeEvents& take) {
   RankData& data = this->data(arrival.rank);
   if (arrival.usable && arrival.events > 0 && clock.is_before_origin(arrival.begin_ns)) {
     take_damage();  // converted by the old origin: its gaps are shifted with the others
@@ -149,11 +150,11 @@ void Store::State::arrive(const Arrival& arrival, const TakeEvents& take) {
   ++revision;
 }
 
-void Store::State::arrive_sum(Arrival arrival, std::uint64_t count, const TakeEvents& take) {
+void StoreQuery::State::arrive_sum(Arrival arrival, std::uint64_t count, const TakeEvents& take) {
   arrival.events = count;
   arrival.sum = true;
   RankData& data = this->data(arrival.rank);
-  const bool goes_on = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
+  const bool adjacent = data.not_kept_until != 0 && data.not_kept_until == arrival.sequence;
   arrive(arrival, take);
   access.set_ranks(ranks.size());
   not_kept.events += count;
@@ -163,7 +164,7 @@ void Store::State::arrive_sum(Arrival arrival, std::uint64_t count, const TakeEv
                      .end_ns = clock.to_run(arrival.end_ns),
                      .events = count,
                      .not_kept = true},
-                    goes_on);
+                    adjacent);
   data.not_kept_until = data.next_sequence;
 }
 

@@ -14,7 +14,7 @@ constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
 
 }  // namespace
 
-void Store::State::apply_stage(std::int32_t stage) {
+void StoreQuery::State::apply_stage(std::int32_t stage) {
   // The same in every rank's tables; a rank added later starts with it.
   if (std::exchange(applied_stage, stage) == stage) return;
   access.model_state = model_state_categories(stage);
@@ -36,7 +36,7 @@ void Store::set_tables(std::uint32_t rank, const ev::RunTables& tables) {
   ++s.revision;
 }
 
-void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
+void StoreQuery::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
   if (chunk.sequence < data(chunk.rank).next_sequence) return;  // a repetition, e.g. in a snapshot
   const auto [begin, end] = chunk.times();
   const bool usable = plausible(begin) && plausible(end) && plausible(chunk.clock_offset_ns);

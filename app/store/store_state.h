@@ -2,7 +2,8 @@
 // store_intake.cpp      input from a live run
 // recorded_run.cpp      input from a recording (RecordedRun)
 // store_arrivals.cpp    the part common to both: adding a block or chunk
-// store.cpp             bounds; queries about the run as a whole
+// store.cpp             its life and bounds
+// store_query.cpp       queries about the run as a whole
 // store_views.cpp       queries about lanes, instants and states
 #pragma once
 
@@ -50,7 +51,7 @@ struct Arrival {
 /// Adds the events of an arrival. `gap`: events are missing before them.
 using TakeEvents = std::function<void(RankRun& run, bool gap)>;
 
-struct Store::State {
+struct StoreQuery::State {
   /// Most memory for messages; less where only totals are kept, as in a recorder that runs for days.
   static constexpr std::size_t kTextBytes = std::size_t{32} << 20, kTextBytesOfTotals = std::size_t{4} << 20;
 
@@ -59,7 +60,7 @@ struct Store::State {
   Keep keep;
   std::uint64_t revision = 0;
   BlockAccess access;
-  std::size_t seal_events = kSealEvents;
+  std::size_t seal_events = Store::kSealEvents;
   std::map<std::uint32_t, RankData> ranks;
   std::vector<RankRow> rows;  ///< by rank
   TablesOfRanks tables;

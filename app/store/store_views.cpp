@@ -10,13 +10,13 @@ namespace shardscope::store {
 
 using ev::Event;
 
-std::vector<SpanTotal> Store::span_totals() const {
+std::vector<SpanTotal> StoreQuery::span_totals() const {
   SpanTotals all;
   for (const auto& [rank, data] : state_->ranks) all.merge(data.run.span_totals().rows());
   return all.rows();
 }
 
-std::vector<LaneId> Store::lanes() const {
+std::vector<LaneId> StoreQuery::lanes() const {
   std::vector<LaneId> out;
   for (const auto& [rank, data] : state_->ranks) {
     for (std::uint8_t i = 0; i < ev::kStreamCount; ++i) {
@@ -27,8 +27,8 @@ std::vector<LaneId> Store::lanes() const {
   return out;
 }
 
-void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
-                          const std::function<void(const Span&)>& visit) const {
+void StoreQuery::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+                               const std::function<void(const Span&)>& visit) const {
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return;
   const auto visit_in_run = [&](const Span& span) { visit(state_->clock.to_run(span)); };
@@ -41,15 +41,15 @@ void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns
                    visit_in_run);
 }
 
-std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
-                               std::int64_t end_ns) const {
+std::vector<Span> StoreQuery::spans(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
+                                    std::int64_t end_ns) const {
   std::vector<Span> out;
   for_each_span(lane, depth, begin_ns, end_ns, [&](const Span& span) { out.push_back(span); });
   return out;
 }
 
-std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
-                                std::int64_t end_ns) const {
+std::uint64_t StoreQuery::span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
+                                     std::int64_t end_ns) const {
   const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || end_ns <= begin_ns) return 0;
@@ -59,7 +59,7 @@ std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t be
   return all.begins;
 }
 
-std::vector<std::int64_t> Store::cuts(LaneId lane) const {
+std::vector<std::int64_t> StoreQuery::cuts(LaneId lane) const {
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return {};
   std::vector<std::int64_t> out = run->cuts(lane.stream);
@@ -67,39 +67,39 @@ std::vector<std::int64_t> Store::cuts(LaneId lane) const {
   return out;
 }
 
-bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
+bool StoreQuery::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
   const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr ||
          run->ready(lane.stream, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
-bool Store::becomes_ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
+bool StoreQuery::becomes_ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr ||
          run->becomes_ready(lane.stream, state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
-bool Store::instants_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
+bool StoreQuery::instants_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
   const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(rank);
   return run == nullptr ||
          run->instants_ready(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
-bool Store::instants_become_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
+bool StoreQuery::instants_become_ready(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
   const RankRun* run = state_->run(rank);
   return run == nullptr ||
          run->instants_become_ready(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns));
 }
 
-std::uint8_t Store::depth_count(LaneId lane) const {
+std::uint8_t StoreQuery::depth_count(LaneId lane) const {
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr ? std::uint8_t{0} : run->depth_count(lane.stream);
 }
 
-void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
-                    std::span<Density> columns) const {
+void StoreQuery::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+                         std::span<Density> columns) const {
   const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || columns.empty() || end_ns <= begin_ns) {
@@ -140,8 +140,8 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
   std::copy(columns.begin(), columns.end(), known.columns.begin());
 }
 
-void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
-                             const std::function<void(const Event&)>& visit) const {
+void StoreQuery::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                                  const std::function<void(const Event&)>& visit) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return;
   run->visit_instants(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns), [&](Event event) {
@@ -150,8 +150,8 @@ void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int
   });
 }
 
-void Store::for_each_end_without_begin(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
-                                       const std::function<void(const EndWithoutBegin&)>& visit) const {
+void StoreQuery::for_each_end_without_begin(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                                            const std::function<void(const EndWithoutBegin&)>& visit) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return;
   run->visit_ends_without_begin(state_->clock.to_clock(begin_ns), state_->clock.to_clock(end_ns),
@@ -162,13 +162,14 @@ void Store::for_each_end_without_begin(std::uint32_t rank, std::int64_t begin_ns
                                 });
 }
 
-std::vector<Event> Store::instants(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
+std::vector<Event> StoreQuery::instants(std::uint32_t rank, std::int64_t begin_ns,
+                                        std::int64_t end_ns) const {
   std::vector<Event> out;
   for_each_instant(rank, begin_ns, end_ns, [&](const Event& event) { out.push_back(event); });
   return out;
 }
 
-std::vector<Event> Store::instants_of(std::uint32_t rank, ev::EventKind kind) const {
+std::vector<Event> StoreQuery::instants_of(std::uint32_t rank, ev::EventKind kind) const {
   const RankRun* run = state_->run(rank);
   std::vector<Event> found;
   if (run == nullptr || run->instant_count(kind, std::nullopt) == 0) return found;
@@ -177,31 +178,31 @@ std::vector<Event> Store::instants_of(std::uint32_t rank, ev::EventKind kind) co
   return found;
 }
 
-std::optional<Event> Store::first_instant(std::uint32_t rank, ev::EventKind kind) const {
+std::optional<Event> StoreQuery::first_instant(std::uint32_t rank, ev::EventKind kind) const {
   const RankRun* run = state_->run(rank);
   std::optional<Event> found = run == nullptr ? std::nullopt : run->first_instant(kind);
   if (found) found->ticks -= static_cast<std::uint64_t>(state_->clock.origin_ns());
   return found;
 }
 
-std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind) const {
+std::uint64_t StoreQuery::instant_count(std::uint32_t rank, ev::EventKind kind) const {
   const RankRun* run = state_->run(rank);
   return run == nullptr ? 0 : run->instant_count(kind, std::nullopt);
 }
 
-std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const {
+std::uint64_t StoreQuery::instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const {
   const RankRun* run = state_->run(rank);
   return run == nullptr ? 0 : run->instant_count(kind, code);
 }
 
-ParamState Store::param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const {
+ParamState StoreQuery::param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const {
   if (param >= StatusIndex::kMaxParams) return {};
   std::vector<ParamState> states(param + std::size_t{1});
   param_states(rank, at_ns, states);
   return states[param];
 }
 
-void Store::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<ParamState> out) const {
+void StoreQuery::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<ParamState> out) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) {
     std::fill(out.begin(), out.end(), ParamState{});
@@ -211,8 +212,9 @@ void Store::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<Param
   for (ParamState& state : out) state = state_->clock.to_run(state);
 }
 
-std::vector<Store::StatusChange> Store::status_history(std::uint32_t rank, std::uint32_t param,
-                                                       std::int64_t until_ns, std::size_t most) const {
+std::vector<StoreQuery::StatusChange> StoreQuery::status_history(std::uint32_t rank, std::uint32_t param,
+                                                                 std::int64_t until_ns,
+                                                                 std::size_t most) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return {};
   std::vector<StatusChange> out = run->status_history(param, state_->clock.to_clock(until_ns), most);
@@ -223,7 +225,7 @@ std::vector<Store::StatusChange> Store::status_history(std::uint32_t rank, std::
   return out;
 }
 
-std::vector<BucketState> Store::buckets_at(std::uint32_t rank, std::int64_t at_ns) const {
+std::vector<BucketState> StoreQuery::buckets_at(std::uint32_t rank, std::int64_t at_ns) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return {};
   std::vector<BucketState> out = run->buckets_at(state_->clock.to_clock(at_ns));
@@ -231,19 +233,19 @@ std::vector<BucketState> Store::buckets_at(std::uint32_t rank, std::int64_t at_n
   return out;
 }
 
-bool Store::is_known(std::uint32_t rank, std::int64_t at_ns) const {
+bool StoreQuery::is_known(std::uint32_t rank, std::int64_t at_ns) const {
   const RankRun* run = state_->run(rank);
   return run == nullptr || run->is_known(state_->clock.to_clock(at_ns));
 }
 
-MemorySample Store::memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const {
+MemorySample StoreQuery::memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const {
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   if (run == nullptr || index >= ev::kMemoryPoolCount) return {.at_ns = at_ns, .bytes = {}};
   return state_->clock.to_run(run->memory_at(index, state_->clock.to_clock(at_ns)));
 }
 
-std::optional<MemorySample> Store::memory_peak(std::uint32_t rank, ev::MemoryPool pool) const {
+std::optional<MemorySample> StoreQuery::memory_peak(std::uint32_t rank, ev::MemoryPool pool) const {
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   if (run == nullptr || index >= ev::kMemoryPoolCount) return std::nullopt;
@@ -251,7 +253,7 @@ std::optional<MemorySample> Store::memory_peak(std::uint32_t rank, ev::MemoryPoo
   return peak ? std::optional(state_->clock.to_run(*peak)) : std::nullopt;
 }
 
-std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const {
+std::optional<MemorySample> StoreQuery::model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const {
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   if (run == nullptr || index >= ev::kMemoryPoolCount) return std::nullopt;
@@ -259,8 +261,8 @@ std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::Memo
   return peak ? std::optional(state_->clock.to_run(*peak)) : std::nullopt;
 }
 
-void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
-                           std::int64_t end_ns, std::span<MemorySample> columns) const {
+void StoreQuery::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
+                                std::int64_t end_ns, std::span<MemorySample> columns) const {
   const BlockAccess::BudgetedRead read(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
@@ -270,8 +272,8 @@ void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t
   for (MemorySample& sample : columns) sample = state_->clock.to_run(sample);
 }
 
-std::vector<Store::GateRow> Store::gates(std::uint32_t rank, std::int64_t begin_ns,
-                                         std::int64_t end_ns) const {
+std::vector<StoreQuery::GateRow> StoreQuery::gates(std::uint32_t rank, std::int64_t begin_ns,
+                                                   std::int64_t end_ns) const {
   std::vector<GateRow> out;
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return out;
@@ -282,13 +284,13 @@ std::vector<Store::GateRow> Store::gates(std::uint32_t rank, std::int64_t begin_
   return out;
 }
 
-bool Store::has_gates(std::uint32_t rank) const {
+bool StoreQuery::has_gates(std::uint32_t rank) const {
   const RankRun* run = state_->run(rank);
   return run != nullptr && run->has_gates();
 }
 
-std::optional<Store::GateRow> Store::gate_before(std::uint32_t rank, std::int64_t at_ns,
-                                                 const GateMatch& match) const {
+std::optional<StoreQuery::GateRow> StoreQuery::gate_before(std::uint32_t rank, std::int64_t at_ns,
+                                                           const GateMatch& match) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return std::nullopt;
   const auto found = run->gate_before(state_->clock.to_clock(at_ns), [&](const GateRow& gate) {
@@ -297,8 +299,8 @@ std::optional<Store::GateRow> Store::gate_before(std::uint32_t rank, std::int64_
   return found ? std::optional(state_->clock.to_run(*found)) : std::nullopt;
 }
 
-std::optional<Store::GateRow> Store::gate_after(std::uint32_t rank, std::int64_t at_ns,
-                                                const GateMatch& match) const {
+std::optional<StoreQuery::GateRow> StoreQuery::gate_after(std::uint32_t rank, std::int64_t at_ns,
+                                                          const GateMatch& match) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return std::nullopt;
   const auto found = run->gate_after(state_->clock.to_clock(at_ns), [&](const GateRow& gate) {

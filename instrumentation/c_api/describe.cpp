@@ -101,7 +101,7 @@ template <typename Body>
     require(run != nullptr, "run is NULL");
     const std::lock_guard lock(run->mutex);
     if (run->phase == shardscope_run::Phase::finished)
-      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: nothing more can be said of it");
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: it accepts no further calls");
     body(run->tables);
   });
 }

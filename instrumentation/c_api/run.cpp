@@ -57,7 +57,7 @@ void set_gate_module_params(const RunTables& tables) {
 
 /// Rejects tables that collectors would reject: the run would be visible nowhere.
 void require_good(const RunTables& tables) {
-  if (const char* wrong = what_is_wrong(tables))
+  if (const char* wrong = validate(tables))
     throw Failure(SHARDSCOPE_INVALID_ARGUMENT, std::string("what was described cannot be: ") + wrong);
 }
 
@@ -119,7 +119,7 @@ SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run) {
     require(run != nullptr, "run is NULL");
     const std::lock_guard lock(run->mutex);
     if (run->phase == shardscope_run::Phase::finished)
-      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: nothing more can be said of it");
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: it accepts no further calls");
     if (!run->publisher) return;  // the start sends everything
     require_good(run->tables);
     run->publisher->tables(run->tables);

@@ -222,7 +222,7 @@ class Session(StepValues):
         table[key] = number
         self.alive.append(weakref.ref(thing, lambda _: table.pop(key, None)))
 
-    # ---- where training stands ------------------------------------------------------------------------
+    # ---- progress of training ---------------------------------------------------------------------------
 
     def begin_step(self):
         """Begins a step if none is open: called at its first micro-step, or earlier when it waits for its data."""

@@ -23,7 +23,7 @@ std::string message(const char* launcher, const char* name, std::uint32_t ranks,
 
 }  // namespace
 
-std::optional<std::string> unmet_launch(const Environment& environment, std::uint32_t found) {
+std::optional<std::string> launch_problem(const Environment& environment, std::uint32_t found) {
   if (found != 1) return std::nullopt;
   bool by_mpi = false;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) {

@@ -23,6 +23,6 @@ class LaunchError : public std::runtime_error {
 /// variable and value, and what to do. nullopt if there is no contradiction. Reads the variables of mpirun
 /// (Open MPI, PMI, MVAPICH), of srun inside a step (SLURM_STEP_ID) if there is no MPI launcher, and
 /// WORLD_SIZE of torchrun and deepspeed. Source: DeepSpeed's zero.Init raises on WORLD_SIZE only.
-[[nodiscard]] std::optional<std::string> unmet_launch(const Environment& environment, std::uint32_t found);
+[[nodiscard]] std::optional<std::string> launch_problem(const Environment& environment, std::uint32_t found);
 
 }  // namespace shardscope::comm

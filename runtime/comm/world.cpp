@@ -50,7 +50,7 @@ void compare_groups(const std::string& name, const Group& group, Transport& tran
 /// `found`: ranks that this process can see.
 void check_launch(std::uint32_t found) {
   const auto environment = [](const char* name) { return std::getenv(name); };
-  if (const auto problem = unmet_launch(environment, found)) throw LaunchError(*problem);
+  if (const auto problem = launch_problem(environment, found)) throw LaunchError(*problem);
 }
 
 }  // namespace

@@ -61,16 +61,16 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
 /// of their class signature, and host memory that is pinned only on request.
 void fill_defaults_of_notes(Section& root, plan::ZeroConfig& zero) {
   const nlohmann::json* section = root.find("zero_optimization");
-  const auto said = [&](const char* key) {
+  const auto given = [&](const char* key) {
     return section != nullptr && section->is_object() && section->contains(key);
   };
-  const auto pinning_said = [&](const char* offload) {
-    if (said("cpu_offload_use_pin_memory")) return true;
-    return said(offload) && (*section)[offload].is_object() && (*section)[offload].contains("pin_memory");
+  const auto pinning_given = [&](const char* offload) {
+    if (given("cpu_offload_use_pin_memory")) return true;
+    return given(offload) && (*section)[offload].is_object() && (*section)[offload].contains("pin_memory");
   };
-  if (!said("sub_group_size")) zero.sub_group_size = 1'000'000'000'000;
-  if (!pinning_said("offload_param")) zero.offload_param.pin_memory = false;
-  if (!pinning_said("offload_optimizer")) zero.offload_optimizer.pin_memory = false;
+  if (!given("sub_group_size")) zero.sub_group_size = 1'000'000'000'000;
+  if (!pinning_given("offload_param")) zero.offload_param.pin_memory = false;
+  if (!pinning_given("offload_optimizer")) zero.offload_optimizer.pin_memory = false;
 }
 
 /// The first layout of stage 1 ignores these keys for gradients.

@@ -27,7 +27,7 @@ void read_data_parallel_groups(Section& section, std::uint32_t world, plan::Data
       ranks.push_back(rank.get<std::uint32_t>());
     }
   }
-  if (const std::string problem = plan::what_is_wrong(read, world); !problem.empty()) return wrong(problem);
+  if (const std::string problem = plan::validate(read, world); !problem.empty()) return wrong(problem);
   groups = std::move(read);
 }
 

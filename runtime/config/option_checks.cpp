@@ -59,7 +59,7 @@ OptionValue kind_of(const CLI::Option& option) {
 
 }  // namespace
 
-std::string what_is_wrong(OptionValue kind, std::string_view text) {
+std::string validate(OptionValue kind, std::string_view text) {
   if (text.empty()) return "its value is empty; give one, or leave the option out";
   if (kind == OptionValue::number) return what_is_wrong_with_fraction(text);
   if (kind != OptionValue::text) return what_is_wrong_with_number(kind, text);
@@ -73,7 +73,7 @@ void check_option_values(CLI::App& app) {
     if (option->get_positional() || option->get_expected_max() == 0) continue;
     const OptionValue kind = kind_of(*option);
     // As a transformation, which runs before the option's own checks.
-    option->transform(CLI::Validator([kind](std::string& text) { return what_is_wrong(kind, text); }, ""));
+    option->transform(CLI::Validator([kind](std::string& text) { return validate(kind, text); }, ""));
   }
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) check_option_values(*verb);
 }

@@ -24,7 +24,7 @@ std::vector<std::int32_t> separator_of(const TokenFiles& tokens, const plan::Mic
   }
   if (!tokens.holds_bytes()) {
     fail_file(path,
-              "holds 16-bit tokens; say as a number which of them stands between documents, in "
+              "holds 16-bit tokens; give the token that separates documents as a number in "
               "shardscope.micro_batches.separator (50256 in GPT-2's vocabulary)");
   }
   std::vector<std::int32_t> bytes;

@@ -136,7 +136,7 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
     }
   }
   const plan::MicroBatches& sizes = options.micro_batches;
-  if (const std::string wrong = plan::what_is_wrong(sizes, model, options.context); !wrong.empty()) {
+  if (const std::string wrong = plan::validate(sizes, model, options.context); !wrong.empty()) {
     throw DataError("data: " + wrong);
   }
   const bool documents = sizes.packing != plan::Packing::fixed;

@@ -194,7 +194,8 @@ void GatherPath::gather_hierarchically(const Parts& parts, comm::CollectiveLabel
 
 void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, std::int64_t shards,
                                   comm::CollectiveLabel label) {
-  // Two per parameter, values and scales, alive until dequantizing is queued.
+  // Two per parameter, alive until dequantizing is queued: values [ranks * shards, elems] int8, then scales
+  // [ranks * shards, groups] fp32, of the parameter's own shard.
   std::vector<device::Buffer> buffers;
   std::vector<comm::GatherPart> values;
   std::vector<comm::GatherPart> scales;

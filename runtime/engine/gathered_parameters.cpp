@@ -57,7 +57,7 @@ void GatheredParameters::check(std::span<const ParamId> params, std::optional<st
 bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std::uint32_t> modifier,
                               const Engine::UseGathered& use) {
   check(params, modifier);
-  // Freed when this returns; `whole` has views of it.
+  // One per parameter, [elems] fp32 on the host. Freed when this returns; `whole` has views of it.
   std::vector<device::Buffer> memory;
   std::vector<Engine::Gathered> whole;
   // Reserved, so that nothing can throw between a gather and its entry here.

@@ -38,9 +38,9 @@ class Value {
   void reset() { *this = Value(); }
 
  private:
-  std::shared_ptr<device::Buffer> buffer_;
-  kernels::Ptr data_;
-  std::int64_t width_ = 0;
+  std::shared_ptr<device::Buffer> buffer_;  ///< [N, width] of data_'s type; null: somebody else's memory
+  kernels::Ptr data_;                       ///< [N, width], row-major
+  std::int64_t width_ = 0;                  ///< elements of a row
   bool needs_grad_ = false;
 };
 
@@ -55,9 +55,11 @@ struct Frame {
   /// already applied.
   enum class Gelu : std::uint8_t { input, kept, done };
   Gelu gelu = Gelu::input;
-  Value x;                                       ///< input
-  Value y;                                       ///< output, if backward reads it (attention)
-  device::Buffer stats;                          ///< mean and rstd, or log-sum-exp; fp32
+  Value x;  ///< input, or what `gelu` says; attention: [N, 3C], q | k | v
+  Value y;  ///< output, if backward reads it: attention, [N, C]
+  /// fp32. Layer norm: [2, N], mean then reciprocal standard deviation of each row. Attention: [B, heads, T],
+  /// log-sum-exp of each row of scores.
+  device::Buffer stats;
   std::vector<std::unique_ptr<Frame>> children;  ///< in order of the visits
 };
 

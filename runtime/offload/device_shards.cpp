@@ -72,6 +72,8 @@ class DeviceShards final : public ShardStore {
   const kernels::DType type_;
   const std::vector<bool> quantized_;  ///< by ParamId
   std::vector<std::size_t> starts_;    ///< by ParamId, bytes within the buffer
+  /// Bytes: [trainable_elems] of type_, laid out as the owned range, then each frozen shard from its start
+  /// on: [shard_elems] of type_, or where quantized int8 values and their fp32 scales (plan::PackedShard).
   device::Buffer buffer_;
 };
 

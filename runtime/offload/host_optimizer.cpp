@@ -109,7 +109,7 @@ class HostOptimizer final : public optim::OptimizerState {
 
  private:
   struct Staging {
-    device::Buffer buffer;
+    device::Buffer buffer;                ///< [piece_elems_] of type_, pinned; none where type_ is fp32
     std::unique_ptr<device::Event> sent;  ///< recorded on the copy stream: the buffer may be written again
   };
 

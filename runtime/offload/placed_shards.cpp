@@ -144,8 +144,8 @@ class PlacedShards final : public ShardStore {
  private:
   struct Shard {
     ShardPlace place = ShardPlace::device;
-    void* data = nullptr;    ///< on the device or the host
-    device::Buffer on_nvme;  ///< its range of the swap file
+    void* data = nullptr;    ///< [shard elements] of type_, on the device or the host; null on NVMe
+    device::Buffer on_nvme;  ///< the same as a range of the swap file, in whole blocks
   };
   /// A host buffer for one shard on NVMe.
   struct Slot {

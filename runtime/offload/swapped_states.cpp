@@ -105,9 +105,10 @@ class SwappedStates final : public StateStorage {
   static constexpr std::size_t kStates = 3;
   static constexpr std::array<ev::MemoryCategory, kStates> kCategories{
       ev::MemoryCategory::master_weight, ev::MemoryCategory::momentum, ev::MemoryCategory::variance};
+  /// A tile's ranges of the swap file, by state: [tile elements] fp32 each, rounded up to whole blocks.
   using Places = std::array<device::Buffer, kStates>;
   struct Slot {
-    IoBuffer buffer;
+    IoBuffer buffer;  ///< [3, elements of its tile] fp32: master, momentum, variance, each in whole blocks
     std::optional<std::size_t> tile;        ///< whose states it contains or is reading
     std::unique_ptr<device::Event> read;    ///< recorded on the nvme stream after the read of the tile
     std::unique_ptr<device::Event> closed;  ///< recorded on the copy stream when the tile may be written

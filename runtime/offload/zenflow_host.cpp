@@ -219,7 +219,7 @@ void ZenFlowHost::read_stored(plan::Range range, float* to) const {
     if (part.size() <= 0) continue;
     const optim::StoredPart stored = in_.params.open(slice.param);
     kernels::ConstPtr from = execution::advance(stored.data, part.begin - slice.owned_offset);
-    device::Buffer host_copy;
+    device::Buffer host_copy;  // [part.size()] of the storage type
     // On the device: through a host buffer. A part in host memory is read in place.
     if (stored.stream == &device_.compute()) {
       host_copy =

@@ -15,7 +15,7 @@ namespace shardscope::optim {
 /// A parameter's part of the owned range in its storage: device memory for the compute stream, or host memory
 /// for the worker stream.
 struct StoredPart {
-  kernels::Ptr data;
+  kernels::Ptr data;  ///< [elements of the part], of ParamSink::type()
   device::Stream* stream = nullptr;
 };
 /// Whether a part was changed while it was open.

@@ -8,7 +8,7 @@
 
 namespace shardscope::plan {
 
-std::string what_is_wrong(const DataParallelGroups& groups, std::uint32_t world) {
+std::string validate(const DataParallelGroups& groups, std::uint32_t world) {
   if (groups.empty()) return {};
   std::set<std::uint32_t> seen;
   for (const std::vector<std::uint32_t>& group : groups) {

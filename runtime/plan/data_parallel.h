@@ -17,13 +17,13 @@ using DataParallelGroups = std::vector<std::vector<std::uint32_t>>;
 
 /// Error message if `world` ranks cannot train in these groups, else empty. Valid: every rank is in exactly
 /// one group, and all groups have the same size.
-[[nodiscard]] std::string what_is_wrong(const DataParallelGroups& groups, std::uint32_t world);
+[[nodiscard]] std::string validate(const DataParallelGroups& groups, std::uint32_t world);
 
 /// Ranks that train one copy of the model: a group's size, or `world`.
 [[nodiscard]] std::uint32_t data_parallel_world(const DataParallelGroups& groups,
                                                 std::uint32_t world) noexcept;
 
-/// A rank's data-parallel group and its rank in it. Only for groups that what_is_wrong() accepts.
+/// A rank's data-parallel group and its rank in it. Only for groups that validate() accepts.
 struct DataParallelPlace {
   std::uint32_t rank = 0;              ///< within its group; decides which shard it owns
   std::vector<std::uint32_t> members;  ///< its group's world ranks

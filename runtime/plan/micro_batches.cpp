@@ -2,7 +2,7 @@
 
 namespace shardscope::plan {
 
-std::string what_is_wrong(const MicroBatches& sizes, const ModelSpec& model, std::int64_t context) {
+std::string validate(const MicroBatches& sizes, const ModelSpec& model, std::int64_t context) {
   const bool tokens = model.input == InputKind::tokens;
   if (!tokens && sizes.packing != Packing::fixed) {
     return "shardscope.micro_batches.packing: model " + model.name +

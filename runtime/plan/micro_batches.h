@@ -57,7 +57,6 @@ struct MicroBatches {
 
 /// Error message if the model cannot take micro-batches of these shapes, with sequences of at most `context`
 /// tokens; else empty.
-[[nodiscard]] std::string what_is_wrong(const MicroBatches& sizes, const ModelSpec& model,
-                                        std::int64_t context);
+[[nodiscard]] std::string validate(const MicroBatches& sizes, const ModelSpec& model, std::int64_t context);
 
 }  // namespace shardscope::plan

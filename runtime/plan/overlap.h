@@ -9,8 +9,10 @@
 //   order of parameters. With it, in that backward, in the order in which they become complete (S15).
 // - prefetches (stage 3): for each as soon as it is issued, so that no kernel overlaps it. With it, at the
 //   module that uses it.
-// - a bucket's buffer (S8, S9): always 0; with it and contiguous_gradients 0 and 1 in turn. Numbers, unless
-//   compat.gradient_buffers makes them memory, and the compute stream then waits for all buckets but one.
+// - a bucket's buffer number (S8, S9): always 0; with it and contiguous_gradients 0 and 1 in turn. Without
+//   compat.gradient_buffers there is no memory behind the number. With it stages 1 and 2 have as many buffers
+//   as numbers, and stage 3 one for both numbers (allocated_bucket_buffers() in gradient_buckets.h): a bucket
+//   is then reduced before the next one fills the buffer of the same memory.
 // Gathers, prefetches and releases do not depend on it, and results are bitwise equal: in stages 0 and 1 a
 // bucket may hold other gradients, but sums are taken in the order of ranks, element by element.
 #pragma once
@@ -36,7 +38,7 @@ enum class WaitFor : std::uint8_t { at_use, at_once };
 [[nodiscard]] constexpr bool joins_at_end(std::uint32_t stage, bool overlap_comm) noexcept {
   return stage < 2 && !overlap_comm;
 }
-/// Number of bucket buffers used alternately (S8, S9).
+/// How many buffer numbers buckets take in turn (S8, S9). Memory: allocated_bucket_buffers().
 [[nodiscard]] constexpr std::uint32_t bucket_buffers(bool overlap_comm, bool contiguous_gradients) noexcept {
   return overlap_comm && contiguous_gradients ? 2 : 1;
 }

@@ -105,7 +105,7 @@ plan::ModelPlan load_model(const Options& options, const config::TrainingConfig&
   }
   spec.checkpoint_early_stop = config.shardscope.checkpoint_early_stop;
   const plan::MicroBatches& sizes = config.shardscope.micro_batches;
-  if (const std::string wrong = plan::what_is_wrong(sizes, spec, spec.context); !wrong.empty()) {
+  if (const std::string wrong = plan::validate(sizes, spec, spec.context); !wrong.empty()) {
     throw std::invalid_argument(wrong);
   }
   plan::ModelPlan model = plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), config.zero));

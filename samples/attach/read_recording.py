@@ -25,7 +25,7 @@ waits = run.spans(kind="fetch_wait").to_pandas()
 if len(waits):
     print((waits.groupby("label")["duration_ns"].agg(["count", "sum", "max"]).sort_values("sum", ascending=False) / [1, 1e6, 1e6]).head().to_string())
 
-# %% Which collective moved how much, and how long the ranks stood in it
+# %% How much each collective moved, and how long the ranks were in it
 collectives = run.spans(kind="collective").to_pandas()
 print(collectives.groupby(["rank", "op"]).agg(count=("bytes", "size"), bytes=("bytes", "sum"), ms=("duration_ns", lambda ns: ns.sum() / 1e6)).to_string())
 

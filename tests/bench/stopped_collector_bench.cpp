@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-/// Exit status: 0 once the rank has said that it ended.
+/// Exit status: 0 once the rank has reported its end.
 int collect(const std::string& path, int endpoint_to) {
   collector::CollectorOptions options;
   options.listen = "tcp://127.0.0.1:0";

@@ -132,7 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (run == nullptr) return 0;
   while (in.left()) describe(run, in);
   const instrumentation::RunTables& said = run->tables;
-  if (instrumentation::what_is_wrong(said) != nullptr) {  // shardscope_start() refuses it
+  if (instrumentation::validate(said) != nullptr) {  // shardscope_start() refuses it
     shardscope_run_destroy(run);
     return 0;
   }

@@ -56,6 +56,7 @@ EDGES = {
     "app/gui/views": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/gui/model"],
     "app/gui/platform": ["app/gui/model", "app/gui/views"],
     "app/gui": ["instrumentation", "runtime/base/build_facts.h", "runtime/config/option_checks.h", "app/export", "app/gui/model", "app/gui/platform"],  # main()
+    "python/src": ["instrumentation/include/shardscope", "app/arrow/reader.h"],
 }
 
 APP_REACHES = ["assets", "instrumentation", "kernels/dtype.h", "runtime/base", "runtime/plan", "runtime/config", "app"]
@@ -64,6 +65,7 @@ MAY_REACH = {
     "runtime/plan": ["runtime/plan"],
     "runtime/config": ["instrumentation", "kernels/dtype.h", "runtime/base", "runtime/plan", "runtime/config"],
     "app": APP_REACHES,
+    "python/src": [*APP_REACHES, "python/src"],
 }
 # Headers of libraries, through any number of includes: pattern -> folders.
 REACHED_ONLY_BY = {
@@ -79,7 +81,7 @@ BACKEND_FOLDER = re.compile(r"/(cuda|mpi)/")
 PUBLIC_C = "shardscope/"  # the C interface, found through an include path of its own
 # These two include each other, so that a C program may begin with either.
 PUBLIC_HEADERS = "instrumentation/include/"
-TOPS = ("assets", "kernels", "instrumentation", "runtime", "app")
+TOPS = ("assets", "kernels", "instrumentation", "runtime", "app", "python")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
@@ -94,14 +96,22 @@ def longest(name, places):
     return max((place for place in places if inside(name, place)), key=len, default=None)
 
 
+def path_of(root, file, quote, target):
+    """The target as a path in the tree, where it is one: of the C interface, or relative to the file."""
+    if target.startswith(PUBLIC_C):
+        return PUBLIC_HEADERS + target
+    beside = file.parent / target
+    return beside.relative_to(root).as_posix() if quote == '"' and beside.is_file() else target
+
+
 def read_tree(root):
-    """File -> [(quote, target)] of its includes; the C interface's targets as paths in the tree."""
+    """File -> [(quote, target)] of its includes."""
     tree = {}
     for top in TOPS:
         for file in sorted((root / top).rglob("*")):
             if file.suffix in SUFFIXES:
                 tree[file.relative_to(root).as_posix()] = [
-                    (quote, PUBLIC_HEADERS + target if target.startswith(PUBLIC_C) else target)
+                    (quote, path_of(root, file, quote, target))
                     for quote, target in INCLUDE.findall(file.read_text(encoding="utf-8"))]
     return tree
 
@@ -228,6 +238,12 @@ def self_test():
         ({"app/cli/a.cpp": '#include "runtime/comm/world.h"'}, "app/cli may not include runtime/comm"),
         ({"app/cli/a.cpp": '#include "runtime/config/zero_section.h"'}, "app/cli may not include runtime/config"),
         ({"runtime/a.cpp": ""}, "in no known folder"),
+        ({"python/src/a.cpp": '#include "instrumentation/ring.h"'}, "python/src may not include instrumentation"),
+        ({"python/src/a.cpp": '#include "app/store/store.h"'}, "python/src may not include app/store"),
+        ({"python/src/a.cpp": '#include "shardscope/shardscope.h"\n#include "app/arrow/reader.h"'}, None),
+        ({"python/src/a.cpp": '#include "b.h"', "python/src/b.h": '#include "app/arrow/reader.h"',
+          "app/arrow/reader.h": '#include "runtime/engine/engine.h"', "runtime/engine/engine.h": ""},
+         "python/src/a.cpp -> python/src/b.h -> app/arrow/reader.h -> runtime/engine/engine.h: python/src may not reach it"),
         # Transitively: each include but one is allowed, and the chain is named.
         (config | {"app/analysis/a.cpp": '#include "runtime/config/config.h"'},
          "app/analysis/a.cpp -> runtime/config/config.h -> runtime/comm/communicator.h: app may not reach it"),

@@ -209,7 +209,7 @@ TEST(Wire, EveryOtherBodyComesBack) {
   ASSERT_TRUE(node.message) << node.why;
   EXPECT_EQ(std::get<RelayHello>(node.message->body).present, present);
   EXPECT_EQ(std::get<RelayHello>(node.message->body).silent, silent);
-  EXPECT_EQ(std::get<RelayHello>(node.message->body).greeted, 78U);
+  EXPECT_EQ(std::get<RelayHello>(node.message->body).hello_sum, 78U);
   Position position;
   position.position = {true, 99, GateKind::bucket, 4};
   position.detail = -1;

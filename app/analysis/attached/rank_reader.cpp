@@ -20,27 +20,27 @@ using ev::GateKind;
 using ev::StreamId;
 using GateRow = store::Store::GateRow;
 
-struct Stretch {
+struct HostInterval {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 
-/// Replaces the stretches by their union: disjoint and in order.
-void unite(std::vector<Stretch>& stretches) {
-  std::ranges::sort(stretches, {}, &Stretch::begin_ns);
-  std::vector<Stretch> out;
-  for (const Stretch& one : stretches) {
+/// Replaces the intervals by their union: disjoint and in order.
+void unite(std::vector<HostInterval>& intervals) {
+  std::ranges::sort(intervals, {}, &HostInterval::begin_ns);
+  std::vector<HostInterval> out;
+  for (const HostInterval& one : intervals) {
     if (out.empty() || one.begin_ns > out.back().end_ns)
       out.push_back(one);
     else
       out.back().end_ns = std::max(out.back().end_ns, one.end_ns);
   }
-  stretches = std::move(out);
+  intervals = std::move(out);
 }
 
-/// The part of [begin, end) that the united stretches cover.
-double covered_ns(const std::vector<Stretch>& united, std::int64_t begin_ns, std::int64_t end_ns) {
+/// The part of [begin, end) that the united intervals cover.
+double covered_ns(const std::vector<HostInterval>& united, std::int64_t begin_ns, std::int64_t end_ns) {
   std::int64_t sum = 0;
-  for (auto at = std::ranges::lower_bound(united, begin_ns, {}, &Stretch::end_ns);
+  for (auto at = std::ranges::lower_bound(united, begin_ns, {}, &HostInterval::end_ns);
        at != united.end() && at->begin_ns < end_ns; ++at)
     sum += std::max<std::int64_t>(std::min(at->end_ns, end_ns) - std::max(at->begin_ns, begin_ns), 0);
   return static_cast<double>(sum);
@@ -56,7 +56,7 @@ class StepEvents {
         instants_(store.instants(step.rank, step.begin_ns, step.end_ns)) {
     read_collectives();
     read_waits();
-    for (std::vector<Stretch>* stretches : {&blocked_, &others_, &waits_}) unite(*stretches);
+    for (std::vector<HostInterval>* intervals : {&blocked_, &others_, &waits_}) unite(*intervals);
   }
 
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
@@ -115,12 +115,12 @@ class StepEvents {
           const bool gather = fields.op == CollectiveOp::all_gather && fetched.contains(fields.group);
           const bool bucket = !gather && stream != StreamId::gather && flushed.contains(fields.group);
           const std::uint32_t ranks = ranks_of(store_, step_.rank, span);
-          const Stretch stretch{span.begin_ns, span.end_ns};
+          const HostInterval interval{span.begin_ns, span.end_ns};
           if (gather) {
             gather_ends_[fields.group] = span.end_ns;
           } else {
-            blocked_.push_back(stretch);
-            if (!bucket) others_.push_back(stretch);
+            blocked_.push_back(interval);
+            if (!bucket) others_.push_back(interval);
           }
           if (bucket) reductions_.emplace(fields.group, span);
           if (!gather && !bucket) return;
@@ -155,7 +155,7 @@ class StepEvents {
   const RankStep& step_;
   Samples& samples_;
   std::vector<ev::Event> instants_;
-  std::vector<Stretch> blocked_, others_, waits_;
+  std::vector<HostInterval> blocked_, others_, waits_;
   std::map<std::uint32_t, std::int64_t> gather_ends_;
   std::map<std::uint32_t, store::Span> reductions_;
 };

@@ -216,8 +216,9 @@ void short_prefetches(const Facts& facts, Found& found) {
     const std::int64_t wanted =
         now == 0 ? round_elems(elems / 16) : std::min(kFactor * now, round_elems(static_cast<double>(most)));
     if (wanted <= now) return;  // a larger prefetch would itself be late
-    finding.evidence +=
-        fmt::format(" Prefetching stops at stage3_prefetch_bucket_size, {} elements.", elements_text(now));
+    const plan::PrefetchStop stop = full > 0 ? plan::PrefetchStop::bucket_full : plan::PrefetchStop::disabled;
+    finding.evidence += fmt::format(" At {} module boundaries {}.", full > 0 ? full : off,
+                                    explain(stop, std::nullopt, limits_of(facts.store.tables())));
     advise(finding, setting({{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}}));
   } else {
     return;  // the reason for stopping was not recorded: no advice

@@ -36,7 +36,7 @@ void rank_failures(const Facts& facts, Found& found) {
   const bool by_itself = first->how == store::RankEnd::How::failed;
   std::string evidence = store::words_on(store, *first);
   if (!by_itself) {
-    evidence = fmt::format("Its last event is at {} and it never said that it ended.{}{}",
+    evidence = fmt::format("Its last event is at {} and it never reported its end.{}{}",
                            store::seconds_text(first->at_ns), evidence.empty() ? "" : " ",
                            evidence.empty() ? "" : "R" + evidence.substr(1) + ".");
   }

@@ -44,7 +44,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     recent.push_back(issued_collectives(store, row.rank, from_ns, world));
     out.ranks.push_back(state_of(store, row, recent.back(), from_ns));
   }
-  forget_what_is_over(recent, out.ranks);
+  drop_completed_collectives(recent, out.ranks);
   out.stops = latest_stops(store);
   out.difference = first_difference(recent);
   const std::optional<std::uint32_t> failed = failed_by_itself(store);
@@ -57,13 +57,13 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     const RankState* const missed = without_waits(store, out.ranks);
     // The exit of a rank that was killed from outside is no evidence about the others.
     const auto failed_itself = [](const RankState& one) {
-      return one.how == RankState::How::gone && one.said_end;
+      return one.how == RankState::How::gone && one.reported_end;
     };
     const bool failed_alike = !failed && missed != nullptr && std::ranges::all_of(out.ranks, failed_itself);
     const std::string modules =
-        watched == Watched::goes_on ? std::string() : other_modules(store, from_ns, out, failed_alike);
+        watched == Watched::running ? std::string() : other_modules(store, from_ns, out, failed_alike);
     const bool differed = failed_alike && (out.difference || !modules.empty());
-    if (!differed) out.text = watched == Watched::goes_on ? kGoesOn : no_rank_waits(out.ranks, missed);
+    if (!differed) out.text = watched == Watched::running ? kGoesOn : no_rank_waits(out.ranks, missed);
     // Ranks also synchronize outside of recorded collectives, for overflow and norm.
     if (missed != nullptr && missed->how == RankState::How::stopped && watched == Watched::quiet) {
       out.hung = true;
@@ -75,8 +75,8 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (differed) out.text += how_all_ended(out.ranks);
     add_absent(store, watched, out);
     add_stops(out);
-    if (watched != Watched::goes_on) add_exception(store, out);
-    if (watched != Watched::goes_on) add_rehearsal(store, out);
+    if (watched != Watched::running) add_exception(store, out);
+    if (watched != Watched::running) add_rehearsal(store, out);
     return out;
   }
   out.since_ns = oldest->at_ns;
@@ -87,8 +87,8 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool died = all_over && failed == out.culprit;
   const bool certain = watched == Watched::quiet || oldest->failed_ns != 0 || (over && !all_over) || died ||
                        stopped || now_ns - oldest->at_ns >= kLongNs;
-  out.hung = certain && watched != Watched::goes_on;
-  if (watched == Watched::goes_on) {
+  out.hung = certain && watched != Watched::running;
+  if (watched == Watched::running) {
     out.text = kGoesOn;
   } else {
     if (!certain) out.text = "Where the recording ends: ";
@@ -97,13 +97,13 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
   add_difference(store, out);
-  if (watched != Watched::goes_on) {
+  if (watched != Watched::running) {
     const std::string modules = other_modules(store, from_ns, out, false);
     if (!modules.empty()) out.text += " " + modules;
   }
   add_stops(out);
-  if (watched != Watched::goes_on) add_exception(store, out);
-  if (watched != Watched::goes_on) add_rehearsal(store, out);
+  if (watched != Watched::running) add_exception(store, out);
+  if (watched != Watched::running) add_rehearsal(store, out);
   return out;
 }
 

@@ -44,7 +44,7 @@ struct RankState {
   std::int64_t last_event_ns = 0;
   std::vector<std::uint32_t> waits_for;  ///< members of the collective that have not entered it
   std::uint64_t collectives = 0;         ///< collectives begun, of those compared
-  bool said_end = false;                 ///< it reported its end: all of its events have arrived
+  bool reported_end = false;             ///< it reported its end: all of its events have arrived
   std::string exit_message;              ///< its reported exception: type and text
 };
 
@@ -79,7 +79,7 @@ struct Hang {
 
 /// What the end of the store's events means: the end of the recording, no further events for a while, or a
 /// run that is still sending.
-enum class Watched : std::uint8_t { recorded, quiet, goes_on };
+enum class Watched : std::uint8_t { recorded, quiet, running };
 /// Diagnoses the state at the end of the store's events. `quiet_ns`: time since the last event arrived.
 [[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
                                  std::int64_t quiet_ns = 0);

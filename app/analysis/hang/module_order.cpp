@@ -35,7 +35,8 @@ bool begins_micro_step(const ModuleVisit& visit) noexcept {
 /// The module whose gate the rank passed after it began its last module. The framework fetches parameters
 /// between the gate and the module's begin; ranks whose orders differ wait there. nullopt if the gate's pass
 /// is not certain: a forward may be part of a recomputation or an evaluation.
-std::optional<ModuleVisit> come_to(const store::Store& store, std::uint32_t rank, const Begun& last) {
+std::optional<ModuleVisit> module_after_gate(const store::Store& store, std::uint32_t rank,
+                                             const Begun& last) {
   const auto gate = store.gate_before(rank, store::Store::kEnd);
   if (!gate || gate->at_ns <= last.at_ns || gate->id == kRoot) return std::nullopt;
   if (gate->kind == ev::GateKind::pre_forward && last.visit.pass == ev::Pass::forward)
@@ -113,7 +114,7 @@ std::vector<ModuleVisit> module_visits(const store::Store& store, std::uint32_t 
     out.push_back(one.visit);
   }
   if (!out.empty()) {
-    if (const auto next = come_to(store, rank, begun.back())) out.push_back(*next);
+    if (const auto next = module_after_gate(store, rank, begun.back())) out.push_back(*next);
   }
   return out;
 }

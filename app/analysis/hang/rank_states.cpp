@@ -80,8 +80,8 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
   out.gate = last_gate(store, row.rank);
   out.collectives = known.issues.size();
   const store::RankEnd end = store::rank_end(store, row);
-  out.said_end = end.how == store::RankEnd::How::finished || end.how == store::RankEnd::How::failed;
-  if (out.said_end) out.exit_message = end.exit_message;
+  out.reported_end = end.how == store::RankEnd::How::finished || end.how == store::RankEnd::How::failed;
+  if (out.reported_end) out.exit_message = end.exit_message;
   if (store::is_failure(end.how)) {
     out.how = RankState::How::gone;
     out.since_ns = end.at_ns;
@@ -139,7 +139,7 @@ bool is_over(const RankState& one) {
   return one.how == RankState::How::gone || one.how == RankState::How::ended;
 }
 
-void forget_what_is_over(const std::vector<IssuedCollectives>& recent, std::vector<RankState>& ranks) {
+void drop_completed_collectives(const std::vector<IssuedCollectives>& recent, std::vector<RankState>& ranks) {
   for (std::size_t index = 0; index < recent.size(); ++index) {
     RankState& state = ranks[index];
     if (!is_over(state) && state.how != RankState::How::stopped) continue;

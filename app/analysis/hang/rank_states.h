@@ -19,6 +19,6 @@ namespace shardscope::analysis {
 [[nodiscard]] const Issue* oldest_open(const IssuedCollectives& known);
 /// The events of a stopped or gone rank end before its activity did: removes a collective from its state that
 /// other members left more than two steps ago, since it is over there as well.
-void forget_what_is_over(const std::vector<IssuedCollectives>& recent, std::vector<RankState>& ranks);
+void drop_completed_collectives(const std::vector<IssuedCollectives>& recent, std::vector<RankState>& ranks);
 
 }  // namespace shardscope::analysis

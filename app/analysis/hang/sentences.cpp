@@ -143,7 +143,7 @@ std::string who_waits(Hang& hang, const std::vector<const Issue*>& blocked, cons
           : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
   // Its last events before it was killed or disconnected are lost: it may have entered.
   const bool lost =
-      cut_off || (culprit->how == RankState::How::gone && !culprit->said_end && waiting.failed_ns != 0 &&
+      cut_off || (culprit->how == RankState::How::gone && !culprit->reported_end && waiting.failed_ns != 0 &&
                   waiting.failed_ns - culprit->last_event_ns < kLongNs);
   text += lost ? fmt::format(" No event shows that rank {} entered it: it {}", hang.culprit, now)
                : fmt::format(" Rank {} never entered it: it {}", hang.culprit, now);

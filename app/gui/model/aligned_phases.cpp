@@ -12,16 +12,16 @@
 namespace shardscope::gui {
 namespace {
 
-struct ModuleStretch {
-  Stretch stretch;
+struct ModuleInterval {
+  NamedInterval interval;
   std::size_t level = 0;  ///< number of enclosing modules
   bool innermost = true;
 };
 
 /// Modules of a step in order of begin, outer ones before inner ones.
-std::vector<ModuleStretch> modules_of(const store::Store& store, const store::StepRow& step,
-                                      std::optional<std::uint32_t> rank) {
-  std::vector<ModuleStretch> out;
+std::vector<ModuleInterval> modules_of(const store::Store& store, const store::StepRow& step,
+                                       std::optional<std::uint32_t> rank) {
+  std::vector<ModuleInterval> out;
   const auto of = rank_or_lowest(store, rank);
   if (!of) return out;
   const store::LaneId lane{*of, ev::StreamId::compute};
@@ -35,10 +35,10 @@ std::vector<ModuleStretch> modules_of(const store::Store& store, const store::St
                    true});
   });
   // Modules with the same begin are in order of depth.
-  std::ranges::stable_sort(out, {}, [](const ModuleStretch& one) { return one.stretch.range.begin_ns; });
+  std::ranges::stable_sort(out, {}, [](const ModuleInterval& one) { return one.interval.range.begin_ns; });
   std::vector<std::size_t> around;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    while (!around.empty() && out[around.back()].stretch.range.end_ns <= out[i].stretch.range.begin_ns)
+    while (!around.empty() && out[around.back()].interval.range.end_ns <= out[i].interval.range.begin_ns)
       around.pop_back();
     out[i].level = around.size();
     if (!around.empty()) out[around.back()].innermost = false;
@@ -48,16 +48,16 @@ std::vector<ModuleStretch> modules_of(const store::Store& store, const store::St
 }
 
 /// Modules of this level, and outer ones without nested modules: they do not overlap.
-std::vector<Stretch> at_level(const std::vector<ModuleStretch>& modules, std::size_t level) {
-  std::vector<Stretch> out;
-  for (const ModuleStretch& one : modules)
-    if (one.level == level || (one.level < level && one.innermost)) out.push_back(one.stretch);
+std::vector<NamedInterval> at_level(const std::vector<ModuleInterval>& modules, std::size_t level) {
+  std::vector<NamedInterval> out;
+  for (const ModuleInterval& one : modules)
+    if (one.level == level || (one.level < level && one.innermost)) out.push_back(one.interval);
   return out;
 }
 
 /// Index pairs of the longest common subsequence, compared by name.
-std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<Stretch>& a,
-                                                        const std::vector<Stretch>& b) {
+std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<NamedInterval>& a,
+                                                        const std::vector<NamedInterval>& b) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
   if (a.size() > kMostAligned || b.size() > kMostAligned) return out;
   const std::size_t row = b.size() + 1;
@@ -82,7 +82,7 @@ std::vector<std::pair<std::size_t, std::size_t>> common(const std::vector<Stretc
 
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 struct Lists {
-  std::vector<Stretch> a, b;
+  std::vector<NamedInterval> a, b;
   Pairs pairs;
 };
 
@@ -93,7 +93,7 @@ Lists modules_of_both(const store::Store& a, const store::StepRow& step_of_a, co
   const auto of_b = modules_of(b, step_of_b, rank);
   std::size_t level = 0;
   for (const auto* const list : {&of_a, &of_b})
-    for (const ModuleStretch& one : *list) level = std::max(level, one.level);
+    for (const ModuleInterval& one : *list) level = std::max(level, one.level);
   Lists best{at_level(of_a, 0), at_level(of_b, 0), {}};
   best.pairs = common(best.a, best.b);
   for (std::size_t deeper = 1; deeper <= level; ++deeper) {
@@ -122,11 +122,12 @@ bool has_rank(const store::Store& store, std::uint32_t rank) {
 
 }  // namespace
 
-std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& step, std::uint32_t rank) {
-  std::vector<Stretch> out;
+std::vector<NamedInterval> phases_of(const store::Store& store, const store::StepRow& step,
+                                     std::uint32_t rank) {
+  std::vector<NamedInterval> out;
   const store::LaneId lane{rank, ev::StreamId::compute};
   for_each_span_in_step(store, lane, step, ev::EventKind::phase_begin, [&](const store::Span& span) {
-    const bool inside = std::ranges::any_of(out, [&](const Stretch& one) {
+    const bool inside = std::ranges::any_of(out, [&](const NamedInterval& one) {
       return span.begin_ns >= one.range.begin_ns && span.end_ns <= one.range.end_ns;
     });
     if (inside) return;
@@ -135,7 +136,7 @@ std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& 
                    store::time_of(store, lane.rank, span).running_ns,
                    span});
   });
-  std::ranges::sort(out, {}, [](const Stretch& one) { return one.range.begin_ns; });
+  std::ranges::sort(out, {}, [](const NamedInterval& one) { return one.range.begin_ns; });
   return out;
 }
 
@@ -166,7 +167,7 @@ std::vector<AlignedPart> align_steps(const store::Store& a, const store::StepRow
   if (by != AlignBy::step) {
     const auto phases = [&](const store::Store& store, const store::StepRow& step) {
       const auto of = rank_or_lowest(store, rank);
-      return of ? phases_of(store, step, *of) : std::vector<Stretch>();
+      return of ? phases_of(store, step, *of) : std::vector<NamedInterval>();
     };
     Lists lists = by == AlignBy::phase ? Lists{phases(a, step_of_a), phases(b, step_of_b), {}}
                                        : modules_of_both(a, step_of_a, b, step_of_b, rank);

@@ -16,15 +16,15 @@ namespace shardscope::gui {
 
 enum class AlignBy : std::uint8_t { step, phase, module };
 /// A phase or a module in a step.
-struct Stretch {
+struct NamedInterval {
   std::string name;
   TimeRange range;
   std::int64_t running_ns = 0;  ///< without pauses
   store::Span span;
 };
 /// Outermost phases of a step on a rank's compute stream, in order of begin.
-[[nodiscard]] std::vector<Stretch> phases_of(const store::Store& store, const store::StepRow& step,
-                                             std::uint32_t rank);
+[[nodiscard]] std::vector<NamedInterval> phases_of(const store::Store& store, const store::StepRow& step,
+                                                   std::uint32_t rank);
 /// The ranks of which both runs have events, in order.
 [[nodiscard]] std::vector<std::uint32_t> common_ranks(const store::Store& a, const store::Store& b);
 /// `wanted`, if there is such a rank, else the lowest of the run; nullopt without any rank.

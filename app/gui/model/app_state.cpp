@@ -7,6 +7,7 @@
 #include "app/gui/model/step_of.h"
 #include "app/store/gather_contents.h"
 #include "app/store/retention.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
@@ -189,7 +190,7 @@ bool AppState::selected_module(std::uint32_t module) const {
 bool AppState::selected_span(store::LaneId lane, const store::Span& span) const {
   if (selection.kind == SelectionKind::none) return false;
   if (selection.span && selection.lane == lane && selection.span->begin_ns == span.begin_ns &&
-      selection.span->kind == span.kind && selection.span->a == span.a) {
+      selection.span->kind == span.kind && ev::same_first_field(*selection.span, span)) {
     return true;
   }
   switch (span.kind) {

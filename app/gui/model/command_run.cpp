@@ -54,7 +54,7 @@ bool take(int fd, std::string& text) {
 }
 
 /// Removes the command's name at the begin of each line.
-std::string said(std::string text) {
+std::string without_program_name(std::string text) {
   constexpr const char* kName = "shardscope: ";
   for (std::size_t at = text.find(kName); at != std::string::npos; at = text.find(kName, at)) {
     if (at == 0 || text[at - 1] == '\n')
@@ -158,7 +158,7 @@ CommandRun::Ended CommandRun::run(const std::vector<std::string>& argv) {
     child_ = -1;
     waitpid(child, &status, 0);
   }
-  ended.words = said(std::move(ended.words));
+  ended.words = without_program_name(std::move(ended.words));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ended;
   ended.problem = cancelled_            ? "ended before it was done"
                   : ended.words.empty() ? argv[0] + " failed"

@@ -114,7 +114,7 @@ SeriesList phase_series(const store::Store& store, const StepNumbers& steps,
     const store::StepRow* const row = row_of(store, number);
     if (row == nullptr || !rank) continue;
     double left = static_cast<double>(store::time_of(store, *row).running_ns) * 1e-6;
-    for (const Stretch& phase : phases_of(store, *row, *rank)) {
+    for (const NamedInterval& phase : phases_of(store, *row, *rank)) {
       const double ms = static_cast<double>(phase.running_ns) * 1e-6;
       out.of({phase.name, "", "ms"})[number] += ms;
       left -= ms;

@@ -66,8 +66,8 @@ void add_inside(const AppState& app, store::LaneId lane, const store::Span& span
     out.inside.push_back({group.first_ns, group.name, times + duration(group.time_ns).text()});
   }
   for (const std::size_t message : inside.messages) {
-    const store::Message& said = app.store().messages()[message];
-    out.inside.push_back({said.at_ns, said.text, "message"});
+    const store::Message& entry = app.store().messages()[message];
+    out.inside.push_back({entry.at_ns, entry.text, "message"});
   }
 }
 

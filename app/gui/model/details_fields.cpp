@@ -13,9 +13,9 @@ void add(Details& out, std::string label, std::string value, std::string formula
 
 void add_time(const store::SpanTime& time, const char* formula, Details& out) {
   add(out,
-      time.ended     ? "duration"
-      : time.goes_on ? "so far"
-                     : "up to the last event",
+      time.ended           ? "duration"
+      : time.still_running ? "so far"
+                           : "up to the last event",
       duration(time.running_ns), formula);
   if (time.paused_ns > 0)
     add(out, "paused", duration(time.paused_ns), "paused by the user; not in durations");

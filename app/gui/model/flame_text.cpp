@@ -65,19 +65,19 @@ std::string flame_label(const FlameTree& tree, std::uint32_t node, std::size_t m
     return std::string_view(text).substr(0, text.rfind(' '));
   };
   std::string path(path_of(name));
-  bool said = false;  // an enclosing node names the pass
+  bool named = false;  // an enclosing node names the pass
   bool within = false;
   for (std::uint32_t at = of.parent; at != ev::kNoId; at = tree.nodes()[at].parent) {
     const std::string& around = tree.name(at);
     const bool module = tree.nodes()[at].kind == ev::EventKind::module_begin;
-    said = said || around == pass || (module && around.ends_with(after));
+    named = named || around == pass || (module && around.ends_with(after));
     if (!module || within) continue;
     // Omit the path of the innermost enclosing module.
     within = true;
     const std::string outer = std::string(path_of(around)) + ".";
     if (path.starts_with(outer)) path.erase(0, outer.size());
   }
-  if (said) after.clear();
+  if (named) after.clear();
   const std::size_t room = most_chars > after.size() ? most_chars - after.size() : 1;
   return std::string(short_path(within ? std::string_view(path) : tail_path(path), room)) + after;
 }

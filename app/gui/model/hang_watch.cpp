@@ -22,7 +22,7 @@ bool HangWatch::look(const store::Store& store, Run run, Clock::time_point now) 
   over_ = false;
   const std::uint64_t events = store.event_count();
   if (std::exchange(events_, events) != events || changed_ == Clock::time_point{}) changed_ = now;
-  const bool quiet = run == Run::goes_on && !store.ranks().empty() && now - changed_ >= kQuiet;
+  const bool quiet = run == Run::running && !store.ranks().empty() && now - changed_ >= kQuiet;
   if (!quiet) {
     if (!hang_) return false;
     set(std::nullopt, UINT64_MAX);

@@ -19,7 +19,7 @@ class HangWatch {
   static constexpr std::chrono::milliseconds kQuiet{1500};
   static constexpr std::chrono::seconds kEvery{1};
 
-  enum class Run : std::uint8_t { goes_on, held, over };  ///< held: paused, or not connected
+  enum class Run : std::uint8_t { running, held, over };  ///< held: paused, or not connected
   /// Call when a live store is looked at. True when the diagnosis has changed.
   bool look(const store::Store& store, Run run, Clock::time_point now);
   /// The diagnosis of a live run that hangs; null while it runs, is paused or over, or no rank waits.

@@ -98,7 +98,7 @@ const analysis::RankActivity* MeasuredFigures::activity(const AppState& app, std
   }
   if (spans_of(store, rank, begin_ns, end_ns) > kMostSpans) return nullptr;
   if (!std::exchange(may_read_, false)) {
-    goes_on_ = true;
+    incomplete_ = true;
     return nullptr;
   }
   read_.push_front({rank, begin_ns, end_ns, revision, analysis::activity_of(store, rank, begin_ns, end_ns)});
@@ -110,10 +110,10 @@ std::optional<RangeFigures> MeasuredFigures::of(const AppState& app, const TimeR
   const auto rank = rank_of_figures(app);
   if (!rank || range.length() <= 0) return std::nullopt;
   const Made key{range, *rank, app.store().revision(), app.run->analysis()};
-  if (made_ == key && !goes_on_) return figures_;
+  if (made_ == key && !incomplete_) return figures_;
   made_ = key;
   may_read_ = true;
-  goes_on_ = false;
+  incomplete_ = false;
   RangeFigures out;
   out.rank = *rank;
   const auto steps = app.store().steps();

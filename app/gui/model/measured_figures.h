@@ -38,7 +38,7 @@ class MeasuredFigures {
   /// Reads at most one new step per call: left_out_ns is then not 0 and the next call continues.
   [[nodiscard]] std::optional<RangeFigures> of(const AppState& app, const TimeRange& range);
   /// The last call left out steps that the next one reads.
-  [[nodiscard]] bool goes_on() const noexcept { return goes_on_; }
+  [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
 
  private:
   struct Read {
@@ -59,7 +59,7 @@ class MeasuredFigures {
     friend bool operator==(const Made&, const Made&) = default;
   };
   std::list<Read> read_;  ///< most recently used first
-  bool may_read_ = true, goes_on_ = false;
+  bool may_read_ = true, incomplete_ = false;
   std::optional<Made> made_;
   RangeFigures figures_;
 };

@@ -110,15 +110,15 @@ void Notebook::change(const std::string& id, const std::optional<Note>& to) {
 
 std::string Notebook::save() {
   std::vector<Note> notes;
-  std::string said;
+  std::string problem;
   try {
     notes = exporter::read_notes(path_, run_id_);
     foreign_ = false;
   } catch (const std::exception& failed) {
     std::string kept_as;
     const std::string why = set_aside(path_, kept_as);
-    said = why.empty() ? std::string(failed.what()) + "; it is kept as " + kept_as
-                       : std::string(failed.what()) + "; it cannot be set aside: " + why;
+    problem = why.empty() ? std::string(failed.what()) + "; it is kept as " + kept_as
+                          : std::string(failed.what()) + "; it cannot be set aside: " + why;
     foreign_ = !why.empty();
   }
   std::size_t too_many = 0;
@@ -130,18 +130,18 @@ std::string Notebook::save() {
       unsaved_.clear();
       notes_ = std::move(notes);
     } catch (const std::exception& failed) {
-      said = std::string("Not saved, and lost when this window closes: ") + failed.what();
+      problem = std::string("Not saved, and lost when this window closes: ") + failed.what();
     }
   }
   if (!unsaved_.empty()) {  // still shown, but lost when the window closes
     for (const auto& [id, to] : unsaved_) (void)apply(notes_, id, to);
     sort(notes_);
-    return said;
+    return problem;
   }
   if (too_many != 0)  // another window has added notes
     return std::to_string(too_many) + " not noted: there are " + std::to_string(exporter::kMostNotes) +
            " notes already";
-  return said;
+  return problem;
 }
 
 void Notebook::put(Note note) {

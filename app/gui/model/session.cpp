@@ -136,7 +136,7 @@ HangWatch::Run Session::run_state() const {
   if (!viewer_ || viewer_->link() == Link::ended) return HangWatch::Run::over;
   const collector::ControlState control = viewer_->control();
   return viewer_->link() != Link::live || control.paused || control.pausing ? HangWatch::Run::held
-                                                                            : HangWatch::Run::goes_on;
+                                                                            : HangWatch::Run::running;
 }
 
 void Session::derive() {

@@ -26,7 +26,7 @@ std::string length_text(const store::SpanTime& time) {
   std::string text = duration(time.running_ns).text();
   if (time.paused_ns > 0) text += " + " + duration(time.paused_ns).text() + " paused";
   if (time.ended) return text;
-  return time.goes_on ? "open, " + text + " so far" : "not ended, " + text + " up to the last event";
+  return time.still_running ? "open, " + text + " so far" : "not ended, " + text + " up to the last event";
 }
 
 std::string range_text(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns) {

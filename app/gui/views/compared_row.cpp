@@ -132,7 +132,7 @@ void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row,
     case SeriesOf::phase: {
       const auto at = measured_step_of(store.steps(), app.now_ns());
       if (!at || row.name == kOutsideOfPhases) return;
-      for (const Stretch& phase : phases_of(store, store.steps()[*at], *rank)) {
+      for (const NamedInterval& phase : phases_of(store, store.steps()[*at], *rank)) {
         if (phase.name != row.name) continue;
         go_to_span(app, {*rank, ev::StreamId::compute}, phase.span);
         return;

@@ -85,11 +85,11 @@ void SchedulerPane::difference_link(Context& ctx, Rect& text, std::uint64_t gate
   const Palette& c = ctx.colors();
   const AppState& app = ctx.app;
   const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
-  const std::string said = scheduler_difference_line(scheduling, gate);
-  if (said.empty()) return;
+  const std::string difference = scheduler_difference_line(scheduling, gate);
+  if (difference.empty()) return;
   const Rect line = text.take_top(22);
   const auto [over, chosen] = ctx.row(line, "difference");
-  ctx.canvas.text_in(line, said + " >", over ? c.text : c.accent, Font::small);
+  ctx.canvas.text_in(line, difference + " >", over ? c.text : c.accent, Font::small);
   if (chosen) ScrollArea::scroll_to(difference_top_);
   text.take_top(4);
 }

@@ -182,7 +182,7 @@ void TimelineView::measured(Context& ctx, const Rect& lanes, const TimeScale& sc
   ctx.canvas.vertical(x1 - 1, lanes.y, lanes.h, c.accent, 0.9F);
   const std::string text = measured_text(app.store(), app.measured->begin_ns, app.measured->end_ns);
   const auto figures = figures_.of(app, *app.measured);
-  if (figures_.goes_on()) ctx.moving = true;
+  if (figures_.incomplete()) ctx.moving = true;
   const std::string second = figures ? text_of(*figures) : std::string();
   const float width =
       std::max(ctx.canvas.width(text, Font::mono_small), ctx.canvas.width(second, Font::mono_small)) + 12;

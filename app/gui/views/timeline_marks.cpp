@@ -48,9 +48,9 @@ void draw_pauses(Context& ctx, const store::Store& data, std::uint32_t rank, con
                          ctx.canvas.text_in(where, "paused", c.muted, Font::small, Align::centre);
                        if (ctx.hovered(where)) {
                          ctx.tip(std::string("Paused by the user") +
-                                 (!open                        ? " for "
-                                  : store::goes_on(data, rank) ? ", so far "
-                                                               : ", up to its last event ") +
+                                 (!open                              ? " for "
+                                  : store::still_running(data, rank) ? ", so far "
+                                                                     : ", up to its last event ") +
                                  duration(end - pause.begin_ns).text() +
                                  ": excluded from durations and metrics");
                        }

@@ -82,7 +82,7 @@ TEST(CriticalPath, IsUnknownWithoutComputation) {
 }
 
 TEST(DelayAttribution, WaitingIsTheLateRanksAndTheRestMovesBytes) {
-  const DelayAttribution out = blame(late_rank());
+  const DelayAttribution out = attribute_delays(late_rank());
   ASSERT_EQ(out.exposed.size(), 2U);
   EXPECT_EQ(out.exposed[0].waiting_ns, 400'000);
   EXPECT_EQ(out.exposed[0].moving_ns, 100'000);
@@ -99,7 +99,7 @@ TEST(DelayAttribution, ACollectiveInWhichTwoRanksWaitIsCountedOnce) {
   std::vector<RankActivity> ranks = late_rank();
   ranks.push_back(ranks[0]);
   ranks.back().rank = 2;
-  const DelayAttribution out = blame(ranks);
+  const DelayAttribution out = attribute_delays(ranks);
   ASSERT_EQ(out.late.size(), 1U);
   EXPECT_EQ(out.late[0].others_waited_ns, 800'000);
   EXPECT_EQ(out.late[0].collectives, 1U);
@@ -108,7 +108,7 @@ TEST(DelayAttribution, ACollectiveInWhichTwoRanksWaitIsCountedOnce) {
 TEST(DelayAttribution, AnEntryThatWasNotRecordedIsTheLastBegin) {
   std::vector<RankActivity> ranks = late_rank();
   for (RankActivity& rank : ranks) rank.collectives[0].entered_ns = 0;
-  EXPECT_EQ(blame(ranks).exposed[0].waiting_ns, 400'000);
+  EXPECT_EQ(attribute_delays(ranks).exposed[0].waiting_ns, 400'000);
 }
 
 /// Two collectives at once: what they share of the waiting is counted once.
@@ -116,7 +116,7 @@ TEST(DelayAttribution, SharedWaitingIsCountedOnce) {
   std::vector<RankActivity> ranks = late_rank();
   take_part(ranks[0], 6, {300'000, 700'000}, 600'000, StreamId::reduce);
   take_part(ranks[1], 6, {600'000, 700'000}, 600'000, StreamId::reduce);
-  const DelayAttribution out = blame(ranks);
+  const DelayAttribution out = attribute_delays(ranks);
   EXPECT_EQ(out.exposed[0].waiting_ns, 400'000);
   EXPECT_EQ(out.late[0].others_waited_ns, 400'000);
 }
@@ -125,11 +125,11 @@ TEST(DelayAttribution, AGatherOnAFreeLinkCouldHaveBegunEarlier) {
   // The link is free from 0 to 300; the gather is exposed for 200, of which all could have been hidden.
   std::vector<RankActivity> ranks{rank_with(0, {{0, 300}, {500, 1000}})};
   take_part(ranks[0], 1, {300, 500}, 0);
-  EXPECT_EQ(blame(ranks).exposed[0].hideable_gather_ns, 200);
+  EXPECT_EQ(attribute_delays(ranks).exposed[0].hideable_gather_ns, 200);
   // Right behind another gather nothing can.
   ranks[0].device = ranks[0].compute = IntervalSet({{0, 300}, {700, 1000}});
   take_part(ranks[0], 2, {500, 700}, 0);
-  EXPECT_EQ(blame(ranks).exposed[0].hideable_gather_ns, 300);
+  EXPECT_EQ(attribute_delays(ranks).exposed[0].hideable_gather_ns, 300);
 }
 
 /// Before the update there are no parameters to gather.
@@ -137,7 +137,7 @@ TEST(DelayAttribution, AGatherAfterTheUpdateCouldNot) {
   std::vector<RankActivity> ranks{rank_with(0, {{0, 300}, {500, 1000}})};
   ranks[0].optimizer = IntervalSet({{0, 300}});
   take_part(ranks[0], 1, {300, 500}, 0);
-  EXPECT_EQ(blame(ranks).exposed[0].hideable_gather_ns, 0);
+  EXPECT_EQ(attribute_delays(ranks).exposed[0].hideable_gather_ns, 0);
 }
 
 }  // namespace

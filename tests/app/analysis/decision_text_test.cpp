@@ -227,5 +227,41 @@ TEST(ShortPrefetchFinding, NamesTheLimitOfTheRunAndNothingWhereItIsNot) {
   }
 }
 
+/// The same gathers, and what stops them is the bucket, or that prefetching is off.
+TEST(ShortPrefetchFinding, NamesTheBucketOrThatPrefetchingIsOff) {
+  for (const PrefetchStop stop : {PrefetchStop::bucket_full, PrefetchStop::disabled}) {
+    const bool off = stop == PrefetchStop::disabled;
+    RunBuilder run(2);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      for (std::uint32_t step = 0; step < 3; ++step) {
+        const std::int64_t at = step * 1'000'000;
+        run.span(rank, at, at + 990'000, EventKind::step_begin, StreamId::host, step);
+        run.span(rank, at, at + 500'000, EventKind::module_begin, StreamId::compute, 0, step);
+        run.span(rank, at + 500'000, at + 700'000, EventKind::collective_begin, StreamId::gather, step, 0,
+                 kGatherOp, 100, 400);
+        run.span(rank, at + 700'000, at + 990'000, EventKind::module_begin, StreamId::compute, 1, step);
+        run.instant(rank, at + 10, EventKind::fetch_decision, StreamId::host, 1, 2, 3,
+                    static_cast<std::uint8_t>(stop), 10, 20);
+      }
+    }
+    store::Store& store = run.build();
+    ev::RunTables tables = store.tables();
+    tables.config_json =
+        std::string(R"({"zero_optimization": {"stage3_prefetch_bucket_size": )") + (off ? "0}}" : "100}}");
+    store.set_tables(0, tables);
+    const auto findings = find(store, summarize(store));
+    const auto found = std::ranges::find(findings, "short_prefetch", &Finding::id);
+    ASSERT_NE(found, findings.end());
+    EXPECT_NE(found->evidence.find(
+                  off ? "At 6 module boundaries prefetching is off: stage3_prefetch_bucket_size is 0."
+                      : "At 6 module boundaries prefetching stopped at stage3_prefetch_bucket_size of 100 "
+                        "elements."),
+              std::string::npos)
+        << found->evidence;
+    ASSERT_EQ(found->changes.size(), 1U);
+    EXPECT_EQ(found->changes[0].key, "zero_optimization.stage3_prefetch_bucket_size");
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

@@ -59,20 +59,20 @@ TEST(ChainFaults, LossesAreCountedOnTheHopWhereTheyHappened) {
 TEST(ChainFaults, ARankIsThereWhileItsNodeSaysSo) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
-  const auto greet = [&] { node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}}); };
-  greet();
+  const auto send_hello = [&] { node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}}); };
+  send_hello();
   for (std::uint32_t rank = 0; rank < 2; ++rank)
     node.control(wire::Hello{2, 0, "elsewhere", clock_identity(), true}, rank);
   ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 2; }));
   EXPECT_TRUE(eventually(
       [&] {
-        greet();
+        send_hello();
         return top.status().ranks_connected == 1;
       },
       20s))
       << "rank 1 says nothing, and its node does not name it";
   for (int i = 0; i < 20; ++i) {
-    greet();
+    send_hello();
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_EQ(top.status().ranks_connected, 1U);
@@ -105,7 +105,7 @@ TEST(ChainFaults, ANodeThatMissedAReceiptGetsItForWhatItSendsAgain) {
   EXPECT_EQ(top.status().rejected, 0U);
 }
 
-TEST(ChainFaults, APeerThatGreetsAsEverAnotherNodeIsOneNode) {
+TEST(ChainFaults, APeerWhoseHellosNameEverAnotherNodeIsOneNode) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
   for (std::uint64_t process = 100; process < 300; ++process)

@@ -24,7 +24,8 @@ class DueReceipts : public testing::Test {
  protected:
   /// A rank of the node at `route` that has published `messages`, none of them confirmed.
   RankSession& relayed(std::uint32_t rank, const std::string& route, std::uint64_t messages = 1) {
-    static_cast<void>(down_.nodes().greeted(std::hash<std::string>{}(route), route, route, true, kNow_s));
+    static_cast<void>(
+        down_.nodes().hello_received(std::hash<std::string>{}(route), route, route, true, kNow_s));
     RankSession& session = ranks_.session(rank);
     session.route = route;
     session.node_clock = &down_.nodes().at(route)->clock;

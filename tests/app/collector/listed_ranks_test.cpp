@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/collector/greeted_sum.h"
+#include "app/collector/hello_sum.h"
 
 namespace shardscope::collector {
 namespace {
@@ -19,7 +19,7 @@ using Due = std::vector<std::uint32_t>;
 class ListedRanksTest : public testing::Test {
  protected:
   ListedRanksTest() {
-    static_cast<void>(nodes_.greeted(9, kRoute, "node", false, 10));
+    static_cast<void>(nodes_.hello_received(9, kRoute, "node", false, 10));
     for (std::uint32_t id = 0; id < 4; ++id) {
       RankSession& rank = ranks_.session(id);
       rank.another_process(100 + id);
@@ -36,7 +36,7 @@ class ListedRanksTest : public testing::Test {
     wire::RelayHello out;
     for (const Range& range : present) {
       for (std::uint32_t id = range.first; id < range.first + range.count; ++id)
-        out.greeted += greeted_sum(id, 100 + id);
+        out.hello_sum += hello_sum(id, 100 + id);
     }
     out.present = std::move(present);
     out.silent = std::move(silent);
@@ -86,7 +86,7 @@ TEST_F(ListedRanksTest, ASilenceBeginsAndEndsBeforeTheHelloCountsAsAMessageOfThe
 
 TEST_F(ListedRanksTest, WhileHellosAreAlikeRanksFollowThemWithoutBeingGoneOver) {
   take(hello({{0, 3}}), 12);
-  EXPECT_EQ(node().listing.known, hello({{0, 3}}).greeted);
+  EXPECT_EQ(node().listing.known, hello({{0, 3}}).hello_sum);
   take(hello({{0, 3}}), 20);
   EXPECT_EQ(rank(1).last_control(), 20);
   EXPECT_EQ(rank(1).last_control_s, 12) << "nothing was written to it";
@@ -101,7 +101,7 @@ TEST_F(ListedRanksTest, OfARankThatIsReachedElsewhereTheNodeKnowsNothing) {
   take(hello({{0, 4}}, {{1, 1}}), 12);
   EXPECT_EQ(take_silences(), Silences{});
   EXPECT_EQ(rank(1).last_control(), 10);
-  EXPECT_NE(node().listing.known, hello({{0, 4}}).greeted) << "so that its hello is sent again";
+  EXPECT_NE(node().listing.known, hello({{0, 4}}).hello_sum) << "so that its hello is sent again";
 }
 
 TEST_F(ListedRanksTest, ARankThatIsNoLongerListedIsMissedAfterAWhile) {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "app/collector/greeted_sum.h"
-#include "app/collector/greeting_agreement.h"
-#include "app/collector/node_greeting.h"
+#include "app/collector/hello_agreement.h"
+#include "app/collector/hello_sum.h"
+#include "app/collector/node_hello.h"
 #include "app/collector/relay_progress.h"
 #include "app/collector/repeated_messages.h"
 
@@ -73,50 +73,50 @@ TEST(Pacing, WithoutAViewerRoundsOverThousandsOfRanksAreRarerStill) {
 
 /// A run of 0.3 s: with a hello every half second its node would be named once, before the collector above
 /// takes messages of its run.
-TEST(NodeGreeting, ARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePings) {
-  NodeGreeting greeting;
+TEST(NodeHello, ARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePings) {
+  NodeHello node;
   int hellos = 0;
   for (int ms = 0; ms < 300; ++ms) {
-    if (!greeting.due(10 + ms * 1e-3)) continue;
+    if (!node.due(10 + ms * 1e-3)) continue;
     ++hellos;
-    greeting.hello_sent(true);
+    node.hello_sent(true);
   }
   EXPECT_GE(hellos, 3);
   EXPECT_LE(hellos, 5) << "each comes after twice the time";
-  EXPECT_FALSE(greeting.known());
-  EXPECT_TRUE(greeting.pinged(7, 10.3));
-  EXPECT_TRUE(greeting.known());
+  EXPECT_FALSE(node.known());
+  EXPECT_TRUE(node.pinged(7, 10.3));
+  EXPECT_TRUE(node.known());
   hellos = 0;
-  for (int ms = 300; ms < 2300; ++ms) hellos += greeting.due(10 + ms * 1e-3) ? 1 : 0;
+  for (int ms = 300; ms < 2300; ++ms) hellos += node.due(10 + ms * 1e-3) ? 1 : 0;
   EXPECT_LE(hellos, 5) << "one each half second, once it is known";
   EXPECT_GE(hellos, 4);
 }
 
-TEST(NodeGreeting, ANodeIsNamedOnceItsConnectionHasTakenAHello) {
-  NodeGreeting greeting;
-  EXPECT_TRUE(greeting.due(10));
-  greeting.hello_sent(false);
-  EXPECT_FALSE(greeting.named());
-  EXPECT_FALSE(greeting.due(10 + NodeGreeting::kFirst_s)) << "the one that was just tried";
-  EXPECT_TRUE(greeting.due(10 + 2 * NodeGreeting::kFirst_s));
-  greeting.hello_sent(true);
-  greeting.hello_sent(false);
-  EXPECT_TRUE(greeting.named());
-  greeting.begin_anew();
-  EXPECT_FALSE(greeting.named()) << "over another connection nothing has been said";
-  EXPECT_TRUE(greeting.due(10 + 2 * NodeGreeting::kFirst_s)) << "and at once";
+TEST(NodeHello, ANodeIsNamedOnceItsConnectionHasTakenAHello) {
+  NodeHello node;
+  EXPECT_TRUE(node.due(10));
+  node.hello_sent(false);
+  EXPECT_FALSE(node.named());
+  EXPECT_FALSE(node.due(10 + NodeHello::kFirst_s)) << "the one that was just tried";
+  EXPECT_TRUE(node.due(10 + 2 * NodeHello::kFirst_s));
+  node.hello_sent(true);
+  node.hello_sent(false);
+  EXPECT_TRUE(node.named());
+  node.begin_anew();
+  EXPECT_FALSE(node.named()) << "over another connection nothing has been said";
+  EXPECT_TRUE(node.due(10 + 2 * NodeHello::kFirst_s)) << "and at once";
 }
 
-TEST(NodeGreeting, AnotherCollectorAboveOrOneThatWasSilentGetsEverythingAgain) {
-  NodeGreeting greeting;
-  EXPECT_TRUE(greeting.pinged(7, 10));
-  EXPECT_FALSE(greeting.pinged(7, 11));
-  EXPECT_TRUE(greeting.pinged(8, 12));
-  EXPECT_FALSE(greeting.pinged(8, 12 + NodeGreeting::kInterrupted_s));
-  EXPECT_TRUE(greeting.pinged(8, 12.5 + 2 * NodeGreeting::kInterrupted_s));
-  greeting.begin_anew();
-  EXPECT_FALSE(greeting.known());
-  EXPECT_TRUE(greeting.pinged(8, 19)) << "over another connection";
+TEST(NodeHello, AnotherCollectorAboveOrOneThatWasSilentGetsEverythingAgain) {
+  NodeHello node;
+  EXPECT_TRUE(node.pinged(7, 10));
+  EXPECT_FALSE(node.pinged(7, 11));
+  EXPECT_TRUE(node.pinged(8, 12));
+  EXPECT_FALSE(node.pinged(8, 12 + NodeHello::kInterrupted_s));
+  EXPECT_TRUE(node.pinged(8, 12.5 + 2 * NodeHello::kInterrupted_s));
+  node.begin_anew();
+  EXPECT_FALSE(node.known());
+  EXPECT_TRUE(node.pinged(8, 19)) << "over another connection";
 }
 
 TEST(RelayProgress, OnlyTheLastPauseOfARankIsAnsweredAbove) {
@@ -186,8 +186,8 @@ TEST(RepeatedMessages, OfWhatARankSaysAgainOnlyNewsPasses) {
   EXPECT_TRUE(repeats.passes(3, 0xB)) << "another collector above";
 }
 
-TEST(GreetingAgreement, WhileTheCollectorAboveHasAllNothingIsSaidAgain) {
-  GreetingAgreement agreement;
+TEST(HelloAgreement, WhileTheCollectorAboveHasAllNothingIsSaidAgain) {
+  HelloAgreement agreement;
   agreement.begin(10);
   for (double s = 10; s < 100; s += 0.5) {
     agreement.announced(7, s);
@@ -197,25 +197,25 @@ TEST(GreetingAgreement, WhileTheCollectorAboveHasAllNothingIsSaidAgain) {
 
 /// A hello is half a second from the next, a ping a second: what is answered may be older than what was said
 /// last.
-TEST(GreetingAgreement, AnAnswerMayBeAboutWhatWasSaidBefore) {
-  GreetingAgreement agreement;
+TEST(HelloAgreement, AnAnswerMayBeAboutWhatWasSaidBefore) {
+  HelloAgreement agreement;
   agreement.begin(10);
-  for (int i = 0; i < 20; ++i) {  // another rank greets each half second
+  for (int i = 0; i < 20; ++i) {  // a hello of another rank each half second
     agreement.announced(static_cast<std::uint64_t>(i), 10 + 0.5 * i);
     if (i < 3) continue;
     EXPECT_FALSE(agreement.answered(static_cast<std::uint64_t>(i - 3), 10 + 0.5 * i)) << i;
   }
   double now_s = 19.5;
-  for (; now_s < 19.5 + GreetingAgreement::kRecent_s; now_s += 0.5) {
+  for (; now_s < 19.5 + HelloAgreement::kRecent_s; now_s += 0.5) {
     agreement.announced(100, now_s);
     EXPECT_FALSE(agreement.answered(16, now_s)) << "it may be about to come";
   }
-  agreement.announced(100, now_s + GreetingAgreement::kLate_s);
-  EXPECT_TRUE(agreement.answered(16, now_s + GreetingAgreement::kLate_s)) << "it stays behind";
+  agreement.announced(100, now_s + HelloAgreement::kLate_s);
+  EXPECT_TRUE(agreement.answered(16, now_s + HelloAgreement::kLate_s)) << "it stays behind";
 }
 
-TEST(GreetingAgreement, ADifferenceThatLastsIsMendedSoonAndThenSeldom) {
-  GreetingAgreement agreement;
+TEST(HelloAgreement, ADifferenceThatLastsIsMendedSoonAndThenSeldom) {
+  HelloAgreement agreement;
   agreement.begin(10);
   std::vector<double> again_s;
   for (int i = 0; i <= 600; ++i) {  // one that says no sum
@@ -227,17 +227,17 @@ TEST(GreetingAgreement, ADifferenceThatLastsIsMendedSoonAndThenSeldom) {
   EXPECT_NEAR(again_s[0], 2, 0.01);
   EXPECT_NEAR(again_s[1], 6, 0.01);
   EXPECT_NEAR(again_s[2], 14, 0.01);
-  EXPECT_NEAR(again_s[4] - again_s[3], GreetingAgreement::kSeldom_s, 0.01);
+  EXPECT_NEAR(again_s[4] - again_s[3], HelloAgreement::kSeldom_s, 0.01);
   EXPECT_FALSE(agreement.answered(7, 70.5));
   EXPECT_FALSE(agreement.answered(0, 72.1));
   EXPECT_TRUE(agreement.answered(0, 72.6)) << "soon again, after an agreement";
 }
 
-TEST(GreetingAgreement, ASumIsThatOfTheProcessesInAnyOrder) {
-  EXPECT_EQ(greeted_sum(1, 10) + greeted_sum(2, 20), greeted_sum(2, 20) + greeted_sum(1, 10));
-  EXPECT_NE(greeted_sum(1, 10) + greeted_sum(2, 20), greeted_sum(1, 20) + greeted_sum(2, 10));
-  EXPECT_NE(greeted_sum(1, 10), greeted_sum(1, 11)) << "a rank that was started again";
-  EXPECT_NE(greeted_sum(0, 0), 0U) << "which is what one says that says no sum";
+TEST(HelloAgreement, ASumIsThatOfTheProcessesInAnyOrder) {
+  EXPECT_EQ(hello_sum(1, 10) + hello_sum(2, 20), hello_sum(2, 20) + hello_sum(1, 10));
+  EXPECT_NE(hello_sum(1, 10) + hello_sum(2, 20), hello_sum(1, 20) + hello_sum(2, 10));
+  EXPECT_NE(hello_sum(1, 10), hello_sum(1, 11)) << "a rank that was started again";
+  EXPECT_NE(hello_sum(0, 0), 0U) << "which is what one says that says no sum";
 }
 
 }  // namespace

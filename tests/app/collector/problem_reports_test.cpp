@@ -25,7 +25,7 @@ TEST(ProblemReports, AFloodIsOneTextPerIntervalWithTheLastTextAndTheNumber) {
   }
   EXPECT_TRUE(problems.take(kInterval - 0.1, Take::due).empty());
   EXPECT_EQ(problems.take(kInterval, Take::due),
-            Texts{"message 1000, the last of 1000 since this was last said"});
+            Texts{"message 1000, the last of 1000 since the last report"});
   EXPECT_TRUE(problems.take(2 * kInterval, Take::due).empty()) << "reported once";
 }
 

@@ -88,7 +88,7 @@ TEST(RankSession, WhatMayHaveBeenCutOffIsConfirmedAgainOverTheNextConnection) {
   for (std::uint64_t i = 10; i < 14; ++i) EXPECT_EQ(rank.accept(header(5, i), 23).order, Order::next);
   rank.confirmed(24);
   rank.route.clear();
-  EXPECT_EQ(rank.accept(header(5, 10), 25).order, Order::again) << "before it greets";
+  EXPECT_EQ(rank.accept(header(5, 10), 25).order, Order::again) << "before its hello";
   EXPECT_EQ(rank.accept(header(5, 9), 25).order, Order::duplicate);
   rank.another_route("third");
   EXPECT_EQ(rank.unconfirmed(), 4U);

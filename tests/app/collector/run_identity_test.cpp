@@ -1,4 +1,4 @@
-// Which run a collector receives, by what ranks greet with and publish.
+// Which run a collector receives, by what ranks send in hellos and publish.
 #include "app/collector/run_identity.h"
 
 #include <gtest/gtest.h>
@@ -13,27 +13,27 @@ using Tables = RunIdentity::Tables;
 TEST(RunIdentity, TheRunThatTheUserNamedIsReceivedAndNoOther) {
   RunIdentity identity("mine");
   EXPECT_TRUE(identity.known());
-  EXPECT_EQ(identity.judge("other", Proof::greeting), Verdict::other);
+  EXPECT_EQ(identity.judge("other", Proof::hello), Verdict::other);
   EXPECT_EQ(identity.judge("other", Proof::published), Verdict::other);
   EXPECT_EQ(identity.judge("mine", Proof::published), Verdict::ours);
   EXPECT_EQ(identity.run_id(), "mine");
 }
 
-TEST(RunIdentity, AGreetingOnlySupposesTheRun) {
+TEST(RunIdentity, AHelloOnlySupposesTheRun) {
   RunIdentity identity("");
-  EXPECT_EQ(identity.judge("stray", Proof::greeting), Verdict::ours);
+  EXPECT_EQ(identity.judge("stray", Proof::hello), Verdict::ours);
   EXPECT_FALSE(identity.known());
-  EXPECT_EQ(identity.judge("real", Proof::greeting), Verdict::undecided) << "not refused yet";
+  EXPECT_EQ(identity.judge("real", Proof::hello), Verdict::undecided) << "not refused yet";
   EXPECT_EQ(identity.run_id(), "stray");
   EXPECT_EQ(identity.judge("real", Proof::published), Verdict::ours_instead);
   EXPECT_TRUE(identity.known());
-  EXPECT_EQ(identity.judge("real", Proof::greeting), Verdict::ours);
-  EXPECT_EQ(identity.judge("stray", Proof::greeting), Verdict::other);
+  EXPECT_EQ(identity.judge("real", Proof::hello), Verdict::ours);
+  EXPECT_EQ(identity.judge("stray", Proof::hello), Verdict::other);
 }
 
 TEST(RunIdentity, WhatThePublishedRunSupposedStays) {
   RunIdentity identity("");
-  EXPECT_EQ(identity.judge("real", Proof::greeting), Verdict::ours);
+  EXPECT_EQ(identity.judge("real", Proof::hello), Verdict::ours);
   EXPECT_EQ(identity.judge("real", Proof::published), Verdict::ours);
   EXPECT_TRUE(identity.known());
 }
@@ -52,7 +52,7 @@ TEST(RunIdentity, TablesCorrectASupposedWorldAndNoLaterOnesDo) {
   identity.set_provisional_world(4);
   EXPECT_FALSE(identity.contradicts(4));
   EXPECT_TRUE(identity.contradicts(8));
-  EXPECT_EQ(identity.contradiction_of(8), "it says the world has 8 ranks, others said 4");
+  EXPECT_EQ(identity.contradiction_of(8), "its world has 8 ranks, that of other ranks 4");
   EXPECT_EQ(identity.set_world(8, 2), Tables::change);
   EXPECT_TRUE(identity.world_known());
   EXPECT_EQ(identity.set_world(8, 0), Tables::agree);

@@ -129,26 +129,26 @@ TEST(RelayedSilence, TheTextThatEndsItIsPassedOnBeforeTheRanksEnd) {
 TEST(RelayedSilence, OfARestartedRankItEndsAlthoughItsNodeSaidSoFirst) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
-  const auto greet = [&](std::vector<wire::RelayHello::Range> silent) {
+  const auto send_hello = [&](std::vector<wire::RelayHello::Range> silent) {
     node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, std::move(silent)});
   };
   const auto hello = [&](std::uint64_t process) {
     node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, process);
   };
-  greet({});
+  send_hello({});
   hello(7);
   node.publish(0, wire::Tables{tables_of(0, 1)}, 7);
   node.publish(
       1, wire::Text{monotonic_now_ns(), instrumentation::Severity::warning, store::silent_message(0, 6.5, 0)},
       7);
-  greet({{0, 1}});
+  send_hello({{0, 1}});
   const auto lasting = [&] {
     const std::vector<store::Silence> silences = silences_in(top);
     return silences.size() == 1 && silences[0].lasts();
   };
   ASSERT_TRUE(eventually([&] { return lasting() && top.status().ranks_connected == 1; }));
-  greet({});  // the rank is back; its hello, sent before, was lost
-  hello(8);   // and comes again
+  send_hello({});  // the rank is back; its hello, sent before, was lost
+  hello(8);        // and comes again
   EXPECT_TRUE(eventually([&] { return !lasting(); })) << "the silence stays open";
   double said_s = 0;
   top.read([&](const store::Store& store) {
@@ -198,10 +198,10 @@ TEST(RelayedSilence, OfAProcessThatHasBeenReplacedEndsWithItsText) {
 TEST(RelayedSilence, APauseDoesNotWaitForASilentRankOfANode) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
-  const auto greet = [&](std::vector<wire::RelayHello::Range> silent) {
+  const auto send_hello = [&](std::vector<wire::RelayHello::Range> silent) {
     node.control(wire::RelayHello{"node", clock_identity(), {{0, 2}}, std::move(silent)});
   };
-  greet({});
+  send_hello({});
   for (std::uint32_t rank = 0; rank < 2; ++rank)
     node.control(wire::Hello{2, 0, "elsewhere", clock_identity(), true}, rank);
   node.publish(0, wire::Tables{two_ranks(0)});
@@ -211,15 +211,15 @@ TEST(RelayedSilence, APauseDoesNotWaitForASilentRankOfANode) {
   const auto pause = [&] { viewer.send({.kind = Command::Kind::pause, .rule = {}, .detail = {}}); };
   pause();
   ASSERT_TRUE(follow(viewer, store, [&] { return viewer.control().pausing; }));
-  greet({{1, 1}});
+  send_hello({{1, 1}});
   ASSERT_TRUE(follow(viewer, store, [&] { return !viewer.control().pausing; }));
   EXPECT_EQ(viewer.control().note, "rank 1 is silent: the others were resumed");
   pause();
   ASSERT_TRUE(follow(viewer, store, [&] {
     return viewer.control().note == "cannot pause: rank 1 is silent";
   })) << viewer.control().note;
-  greet({});
-  // Again and again: the greeting comes over another connection than the viewer's command.
+  send_hello({});
+  // Again and again: the hello comes over another connection than the viewer's command.
   EXPECT_TRUE(follow(viewer, store, [&] {
     if (viewer.control().pausing) return true;
     pause();

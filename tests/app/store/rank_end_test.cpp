@@ -72,7 +72,7 @@ TEST(FirstFailure, OfOneRankIsKnownWhereTheCollectorSaysThatItIsGone) {
   store.add_message({.at_ns = 1,
                      .rank = 0,
                      .severity = ev::Severity::error,
-                     .text = "rank 0 (process 7) is gone without having said that it ended",
+                     .text = "rank 0 (process 7) is gone without reporting its end",
                      .stands_for = 0});
   ASSERT_TRUE(first_failure(store));
   EXPECT_EQ(text_of(*first_failure(store)), "rank 0 ended without a word");
@@ -121,7 +121,7 @@ TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
   add(21 * kOneSecond, ev::Severity::info, "rank 1 sends again after 3 s");
   add(21 * kOneSecond, ev::Severity::info, "rank 0 sends again after a while");
   EXPECT_TRUE(silence_now(store, 0));
-  add(22 * kOneSecond, ev::Severity::error, "rank 0 closed its connection without having said that it ended");
+  add(22 * kOneSecond, ev::Severity::error, "rank 0 closed its connection without reporting its end");
   EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::silent);
   EXPECT_FALSE(silence_now(store, 0));
   ASSERT_EQ(silences(store).size(), 2U);

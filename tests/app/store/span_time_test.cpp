@@ -126,11 +126,11 @@ TEST(SpanTime, AnOpenSpanOfARankThatIsGoneEndsWithItsLastEvent) {
   const Store running = after_a_kill(true);
   EXPECT_EQ(time_of(running, 1, running.spans(lane, 0).front()).until_ns, 100'000);
   EXPECT_EQ(why_open(running, 1), "still open");
-  EXPECT_TRUE(time_of(running, 1, running.spans(lane, 0).front()).goes_on);
+  EXPECT_TRUE(time_of(running, 1, running.spans(lane, 0).front()).still_running);
   const Store gone = after_a_kill(false);
   const SpanTime time = time_of(gone, 1, gone.spans(lane, 0).front());
   EXPECT_FALSE(time.ended);
-  EXPECT_FALSE(time.goes_on);
+  EXPECT_FALSE(time.still_running);
   EXPECT_EQ(time.until_ns, 30'000);
   EXPECT_EQ(time.running_ns, 20'000);
   EXPECT_EQ(why_open(gone, 1), "rank 1 ended without a word at 0.000 s");
@@ -162,7 +162,7 @@ TEST(SpanTime, ACutRecordingHasOpenSpansThatEndWithIt) {
   const Span wait = store.spans(kCompute, 1).front();
   EXPECT_EQ(wait.end_ns, kOpen);
   EXPECT_EQ(time_of(store, 0, wait).running_ns, 30'000);
-  EXPECT_FALSE(time_of(store, 0, wait).goes_on);
+  EXPECT_FALSE(time_of(store, 0, wait).still_running);
   EXPECT_EQ(why_open(store, 0), "events of rank 0 end at 0.000 s");
   // It did not end: the file does.
   EXPECT_FALSE(first_failure(store));

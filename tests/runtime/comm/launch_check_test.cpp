@@ -17,7 +17,7 @@ std::string problem(const std::map<std::string, std::string>& variables, std::ui
     const auto at = variables.find(name);
     return at == variables.end() ? nullptr : at->second.c_str();
   };
-  return unmet_launch(environment, found).value_or("");
+  return launch_problem(environment, found).value_or("");
 }
 
 TEST(UnmetLaunch, NamesTheLauncherAndWhatToDo) {

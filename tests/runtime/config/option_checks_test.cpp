@@ -15,34 +15,32 @@ namespace {
 TEST(OptionValues, AreWhatTheyAreReadAs) {
   using enum OptionValue;
   for (const OptionValue kind : {text, number, whole_number, count})
-    EXPECT_NE(what_is_wrong(kind, "").find("empty"), std::string::npos);
+    EXPECT_NE(validate(kind, "").find("empty"), std::string::npos);
   for (const char* good : {"0", "7", "18446744073709551615", "0x5eed", "0xffffffffffffffff"})
-    EXPECT_EQ(what_is_wrong(count, good), "") << good;
+    EXPECT_EQ(validate(count, good), "") << good;
   for (const char* good : {"0", "-7", "9223372036854775807", "-9223372036854775808", "0x10"})
-    EXPECT_EQ(what_is_wrong(whole_number, good), "") << good;
+    EXPECT_EQ(validate(whole_number, good), "") << good;
   for (const char* far : {"18446744073709551616", "99999999999999999999999", "0x10000000000000000"})
-    EXPECT_EQ(what_is_wrong(count, far), std::string(far) + " is beyond the numbers of 64 bits");
+    EXPECT_EQ(validate(count, far), std::string(far) + " is beyond the numbers of 64 bits");
   for (const char* far : {"9223372036854775808", "-9223372036854775809"})
-    EXPECT_EQ(what_is_wrong(whole_number, far), std::string(far) + " is beyond the numbers of 64 bits");
-  EXPECT_EQ(what_is_wrong(count, "-7"), "-7 is below 0");
-  EXPECT_EQ(what_is_wrong(count, "010"), "010 begins with a 0; write it without");
-  EXPECT_EQ(what_is_wrong(whole_number, "-010"), "-010 begins with a 0; write it without");
+    EXPECT_EQ(validate(whole_number, far), std::string(far) + " is beyond the numbers of 64 bits");
+  EXPECT_EQ(validate(count, "-7"), "-7 is below 0");
+  EXPECT_EQ(validate(count, "010"), "010 begins with a 0; write it without");
+  EXPECT_EQ(validate(whole_number, "-010"), "-010 begins with a 0; write it without");
   for (const char* none : {"many", "1.5", "-", "0x"})
-    EXPECT_EQ(what_is_wrong(whole_number, none), "") << none << ": CLI11 refuses what is no number";
+    EXPECT_EQ(validate(whole_number, none), "") << none << ": CLI11 refuses what is no number";
   for (const char* none : {"nan", "-nan", "inf", "-infinity", "1e999"})
-    EXPECT_EQ(what_is_wrong(number, none), std::string(none) + " is not a finite number");
+    EXPECT_EQ(validate(number, none), std::string(none) + " is not a finite number");
   for (const char* value : {"0", "-1.5", "1e300", "much", "1.5x"})
-    EXPECT_EQ(what_is_wrong(number, value), "")
-        << value << ": the option's own check says from where to where";
+    EXPECT_EQ(validate(number, value), "") << value << ": the option's own check says from where to where";
 }
 
 TEST(OptionValues, AnOptionIsNoValueOfTheOneBeforeIt) {
   using enum OptionValue;
-  EXPECT_EQ(what_is_wrong(text, "--help"),
-            "its value is missing before --help; a file of that name is ./--help");
-  for (const char* option : {"--", "-o", "-hm"}) EXPECT_NE(what_is_wrong(text, option), "") << option;
+  EXPECT_EQ(validate(text, "--help"), "its value is missing before --help; a file of that name is ./--help");
+  for (const char* option : {"--", "-o", "-hm"}) EXPECT_NE(validate(text, option), "") << option;
   for (const char* value : {"-", "-1", "-.5", "./--help", "a-b", "key=-x"})
-    EXPECT_EQ(what_is_wrong(text, value), "") << value;
+    EXPECT_EQ(validate(text, value), "") << value;
 }
 
 class Programs : public ::testing::Test {

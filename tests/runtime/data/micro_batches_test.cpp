@@ -148,7 +148,7 @@ TEST_F(MicroBatchSizes, TokenIdsNeedTheSeparatorsNumber) {
   const std::string ids{"\1\0\2\0\3\0\7\0\4\0\5\0\7\0\6\0", 16};
   const std::string path = write("a.bin", ids);
   EXPECT_THAT(error_of(options(path, {.packing = Packing::padded})),
-              HasSubstr("a.bin: holds 16-bit tokens; say as a number"));
+              HasSubstr("a.bin: holds 16-bit tokens; give the token that separates documents"));
   const auto found = samples_of(options(path, {.packing = Packing::padded, .separator_token = 7}));
   EXPECT_THAT(found, ElementsAre(Sample{"\1\2\3", "\2\3\7"}, Sample{"\4\5", "\5\7"}));
   EXPECT_THAT(error_of(options(write("a.txt", kText), {.packing = Packing::padded, .separator_token = 300})),

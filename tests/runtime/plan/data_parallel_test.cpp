@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(DataParallel, WithoutGroupsAllRanksTrainOneCopy) {
-  EXPECT_EQ(what_is_wrong({}, 4), "");
+  EXPECT_EQ(validate({}, 4), "");
   EXPECT_EQ(data_parallel_world({}, 4), 4U);
   const DataParallelPlace place = data_parallel_place({}, 4, 2);
   EXPECT_EQ(place.rank, 2U);
@@ -21,7 +21,7 @@ TEST(DataParallel, WithoutGroupsAllRanksTrainOneCopy) {
 
 TEST(DataParallel, ARankHasAPlaceInItsGroupAndPeersInTheOthers) {
   const DataParallelGroups groups{{1, 3, 5}, {0, 2, 4}};
-  EXPECT_EQ(what_is_wrong(groups, 6), "");
+  EXPECT_EQ(validate(groups, 6), "");
   EXPECT_EQ(data_parallel_world(groups, 6), 3U);
   const DataParallelPlace place = data_parallel_place(groups, 6, 3);
   EXPECT_EQ(place.rank, 1U);
@@ -30,13 +30,13 @@ TEST(DataParallel, ARankHasAPlaceInItsGroupAndPeersInTheOthers) {
 }
 
 TEST(DataParallel, EveryRankIsInOneGroupAndGroupsAreOfOneSize) {
-  EXPECT_THAT(what_is_wrong({{0, 1}, {2}}, 3), HasSubstr("the first has 2, another 1"));
-  EXPECT_THAT(what_is_wrong({{}}, 1), HasSubstr("at least one rank"));
-  EXPECT_THAT(what_is_wrong({{1, 0}}, 2), HasSubstr("ascend"));
-  EXPECT_THAT(what_is_wrong({{0, 0}}, 2), HasSubstr("ascend"));
-  EXPECT_THAT(what_is_wrong({{0, 1}, {1, 2}}, 4), HasSubstr("rank 1 is in two groups"));
-  EXPECT_THAT(what_is_wrong({{0, 4}}, 4), HasSubstr("rank 4 of a run of 4 ranks, 0 to 3"));
-  EXPECT_THAT(what_is_wrong({{0, 1}, {2, 3}}, 5), HasSubstr("rank 4 is in no group"));
+  EXPECT_THAT(validate({{0, 1}, {2}}, 3), HasSubstr("the first has 2, another 1"));
+  EXPECT_THAT(validate({{}}, 1), HasSubstr("at least one rank"));
+  EXPECT_THAT(validate({{1, 0}}, 2), HasSubstr("ascend"));
+  EXPECT_THAT(validate({{0, 0}}, 2), HasSubstr("ascend"));
+  EXPECT_THAT(validate({{0, 1}, {1, 2}}, 4), HasSubstr("rank 1 is in two groups"));
+  EXPECT_THAT(validate({{0, 4}}, 4), HasSubstr("rank 4 of a run of 4 ranks, 0 to 3"));
+  EXPECT_THAT(validate({{0, 1}, {2, 3}}, 5), HasSubstr("rank 4 is in no group"));
 }
 
 TEST(DataParallel, NodesAreCountedByTheMembersOnThem) {

@@ -136,7 +136,7 @@ TEST(Hang, ClaimsNothingOfARunThatGoesOnNorWhereARecordingEnds) {
   open_gather(run, 0, 2'000'000, 1);
   run.instant(1, 2'100'000, EventKind::module_begin, StreamId::compute, 1, 0);
   const store::Store& store = run.build();
-  const Hang going = diagnose_hang(store, Watched::goes_on);
+  const Hang going = diagnose_hang(store, Watched::running);
   EXPECT_FALSE(going.hung);
   EXPECT_FALSE(going.difference);
   EXPECT_EQ(going.text, "The run continues: events come in.");

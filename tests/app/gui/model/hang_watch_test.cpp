@@ -53,17 +53,17 @@ class HangWatchTest : public testing::Test {
 };
 
 TEST_F(HangWatchTest, SaysNothingBeforeTheRunIsQuietAndNothingOnceItGoesOn) {
-  EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_));
-  EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_ + 1s));
+  EXPECT_FALSE(watch_.look(store_, Run::running, now_));
+  EXPECT_FALSE(watch_.look(store_, Run::running, now_ + 1s));
   EXPECT_EQ(watch_.current_hang(), nullptr);
-  EXPECT_EQ(watch_.diagnosis(store_, Run::goes_on).text, "The run continues: events come in.");
-  EXPECT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
+  EXPECT_EQ(watch_.diagnosis(store_, Run::running).text, "The run continues: events come in.");
+  EXPECT_TRUE(watch_.look(store_, Run::running, now_ + 2s));
   ASSERT_NE(watch_.current_hang(), nullptr);
   EXPECT_EQ(watch_.current_hang()->headline.substr(0, 34), "Rank 0 waits for rank 1 in all-gat");
-  EXPECT_FALSE(watch_.look(store_, Run::goes_on, now_ + 10s)) << "nothing has changed: nothing is drawn";
+  EXPECT_FALSE(watch_.look(store_, Run::running, now_ + 10s)) << "nothing has changed: nothing is drawn";
   EXPECT_EQ(hang_table(*watch_.current_hang()).rows.size(), 2U);
   add(1, 3'000'000, ev::EventKind::collective_begin, ev::StreamId::gather);
-  EXPECT_TRUE(watch_.look(store_, Run::goes_on, now_ + 11s));
+  EXPECT_TRUE(watch_.look(store_, Run::running, now_ + 11s));
   EXPECT_EQ(watch_.current_hang(), nullptr);
 }
 
@@ -74,8 +74,8 @@ TEST_F(HangWatchTest, APausedRunDoesNotHang) {
 }
 
 TEST_F(HangWatchTest, ARunThatHasEndedDoesNotHangWhateverWasSaidBefore) {
-  (void)watch_.look(store_, Run::goes_on, now_);
-  ASSERT_TRUE(watch_.look(store_, Run::goes_on, now_ + 2s));
+  (void)watch_.look(store_, Run::running, now_);
+  ASSERT_TRUE(watch_.look(store_, Run::running, now_ + 2s));
   ASSERT_NE(watch_.current_hang(), nullptr);
   EXPECT_TRUE(watch_.look(store_, Run::over, now_ + 3s)) << "the banner goes";
   EXPECT_EQ(watch_.current_hang(), nullptr);

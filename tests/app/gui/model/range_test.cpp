@@ -71,7 +71,7 @@ class Measured : public ::testing::Test {
   }
   RangeFigures of(std::int64_t begin, std::int64_t end) {
     auto out = figures_.of(app_, {begin, end});
-    while (figures_.goes_on()) out = figures_.of(app_, {begin, end});
+    while (figures_.incomplete()) out = figures_.of(app_, {begin, end});
     return out.value();
   }
   AppState app_;
@@ -101,7 +101,7 @@ TEST_F(Measured, WithinAWaitNothingIsComputedAndThatIsKnown) {
 
 TEST_F(Measured, OneStepIsReadAtACall) {
   (void)figures_.of(app_, {500, 1500});
-  EXPECT_TRUE(figures_.goes_on());
+  EXPECT_TRUE(figures_.incomplete());
   EXPECT_EQ(of(500, 1500).left_out_ns, 0);
 }
 

@@ -83,7 +83,7 @@ TEST_F(OddEnds, AnOpenSpanIsSaidToBeOpenAndWhy) {
   const store::Span wait = app_.store().spans({1, StreamId::compute}, 1).front();
   EXPECT_EQ(length_text(store::time_of(app_.store(), 1, wait)), "not ended, 10.0 ms up to the last event");
   // Only where the rank may go on.
-  EXPECT_EQ(length_text({.ended = false, .goes_on = true, .running_ns = 10 * store::kMs}),
+  EXPECT_EQ(length_text({.ended = false, .still_running = true, .running_ns = 10 * store::kMs}),
             "open, 10.0 ms so far");
   app_.select_rank(1);
   EXPECT_EQ(field(describe_selection(app_), "state"), "rank 1 was killed by signal 9 (SIGKILL)");

@@ -8,7 +8,7 @@
 
 namespace shardscope::collector {
 
-class NodeGreeting {
+class NodeHello {
  public:
   /// Interval between hellos: kEvery_s. A run may be over within half a second: until the collector above has
   /// pinged, the intervals are 2, 4, 8, ... times kFirst_s.

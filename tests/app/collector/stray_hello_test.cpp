@@ -1,4 +1,4 @@
-// Greetings of another program, before and beside the ranks': they keep no rank out.
+// Hellos of another program, before and between the ranks': no rank is refused because of them.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Stray {
     socket_.connect(endpoints_of(collector.publish_endpoint()).control);
     publish_.connect(collector.publish_endpoint());
   }
-  void greet(const std::string& run, std::uint32_t rank, std::uint32_t world) {
+  void send_hello(const std::string& run, std::uint32_t rank, std::uint32_t world) {
     wire::Hello hello;
     hello.world = world;
     hello.host = "elsewhere";
@@ -31,7 +31,7 @@ class Stray {
     send(socket_, run, rank, std::move(hello));
   }
   /// What follows is what a node's collector passes on.
-  void greet_as_node(const std::string& run) {
+  void send_node_hello(const std::string& run) {
     relayed_ = true;
     send(socket_, run, 0, wire::RelayHello{"node", "another", {}, {}});
   }
@@ -79,10 +79,10 @@ void expect_whole_run(Collector& collector, Rank& rank, std::uint32_t steps) {
   });
 }
 
-TEST(StrayGreeting, OfAnotherRunKeepsNoRankOut) {
+TEST(StrayHello, OfAnotherRunKeepsNoRankOut) {
   Collector collector(open_to_all());
   Stray stray(collector);
-  stray.greet("not-this-run", 5, 64);
+  stray.send_hello("not-this-run", 5, 64);
   ASSERT_TRUE(stray.answered()) << "it came first, and is supposed to be of the run";
   Rank rank(collector.publish_endpoint(), 0, 1);
   expect_whole_run(collector, rank, 50);
@@ -93,11 +93,11 @@ TEST(StrayGreeting, OfAnotherRunKeepsNoRankOut) {
 }
 
 /// The node is forgotten with its run: no rank may go on using its clock.
-TEST(StrayGreeting, ATextOfAnotherRunsRankLeavesNothingOfThatRankOrItsNode) {
+TEST(StrayHello, ATextOfAnotherRunsRankLeavesNothingOfThatRankOrItsNode) {
   Collector collector(open_to_all());
   Stray stray(collector);
-  stray.greet_as_node("not-this-run");
-  stray.greet("not-this-run", 5, 64);
+  stray.send_node_hello("not-this-run");
+  stray.send_hello("not-this-run", 5, 64);
   ASSERT_TRUE(stray.answered());
   stray.publish("not-this-run", 5, wire::Text{1, Severity::info, "a stray text"});
   stray.publish("not-this-run", 5, wire::Name{1, "a stray name"});
@@ -110,11 +110,11 @@ TEST(StrayGreeting, ATextOfAnotherRunsRankLeavesNothingOfThatRankOrItsNode) {
   });
 }
 
-TEST(StrayGreeting, OfAnotherWorldKeepsNoRankOut) {
+TEST(StrayHello, OfAnotherWorldKeepsNoRankOut) {
   for (const std::uint32_t world : {64U, 1U}) {
     Collector collector(open_to_all());
     Stray stray(collector);
-    stray.greet("collector-test", world - 1, world);
+    stray.send_hello("collector-test", world - 1, world);
     ASSERT_TRUE(stray.answered());
     Rank first(collector.publish_endpoint(), 0, 2), second(collector.publish_endpoint(), 1, 2);
     for (std::uint32_t i = 0; i < 20; ++i) {
@@ -129,7 +129,7 @@ TEST(StrayGreeting, OfAnotherWorldKeepsNoRankOut) {
   }
 }
 
-TEST(StrayGreeting, OfAnotherProcessTakesNoRanksPlace) {
+TEST(StrayHello, OfAnotherProcessTakesNoRanksPlace) {
   Collector collector(open_to_all());
   SettableRank rank(collector.publish_endpoint());
   ASSERT_TRUE(eventually([&] {
@@ -137,7 +137,7 @@ TEST(StrayGreeting, OfAnotherProcessTakesNoRanksPlace) {
     return rank.link.collector_alive() && rank.link.unsent_events() == 0 && collector.status().messages == 1;
   }));
   Stray stray(collector);
-  stray.greet("collector-test", 0, 1);
+  stray.send_hello("collector-test", 0, 1);
   ASSERT_TRUE(eventually([&] { return collector.status().rejected_by["order"] == 1; }));
   Viewer viewer(collector.view_endpoint());
   store::Store store;
@@ -146,7 +146,7 @@ TEST(StrayGreeting, OfAnotherProcessTakesNoRanksPlace) {
   EXPECT_TRUE(eventually([&] { return rank.level() == Detail::phases; }));
 }
 
-TEST(StrayGreeting, ARankOfAnotherRunHearsWhyItIsNotTakenIn) {
+TEST(StrayHello, ARankOfAnotherRunHearsWhyItIsNotTakenIn) {
   CollectorOptions options = open_to_all();
   options.run_id = "the-only-one";
   Collector collector(options);

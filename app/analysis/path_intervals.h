@@ -25,12 +25,12 @@ using Arrivals = std::unordered_map<std::uint64_t, Arrival>;  ///< by instance
 [[nodiscard]] std::int64_t moves_from(const Participation& one, const Arrivals& arrivals);
 
 /// An interval of one rank with one class of work. `comm`: a collective is in flight and nothing else runs.
-struct Stretch {
+struct PathInterval {
   Interval at;
   PathPart part{};
   bool comm = false;
 };
 /// Partitions the window of a rank, by time, without gaps; of overlapping classes the first one wins.
-[[nodiscard]] std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window);
+[[nodiscard]] std::vector<PathInterval> path_intervals_of(const RankActivity& rank, Interval window);
 
 }  // namespace shardscope::analysis

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/collector/greeted_sum.h"
+#include "app/collector/hello_sum.h"
 #include "app/collector/nodes.h"
 #include "tests/app/collector/chain_parts.h"
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t kRanksOfNode = 32;
 
 /// Each rank says hello and its place once a second, twelve times here: of 64 ranks that are 1,536 messages.
-TEST(ChainGreetings, WhatRanksSayAgainCostsTheTopNothing) {
+TEST(ChainHellos, WhatRanksSayAgainCostsTheTopNothing) {
   Collector top(local());
   std::vector<std::unique_ptr<Collector>> nodes;
   std::vector<GateKeeper> gates(2 * kRanksOfNode);
@@ -62,12 +62,12 @@ TEST(ChainGreetings, WhatRanksSayAgainCostsTheTopNothing) {
 }
 
 /// Pings say it within a second; the top takes nothing more of the node meanwhile.
-TEST(ChainGreetings, TheTopSaysWhomItKnowsOfTheRanksThatANodeNames) {
+TEST(ChainHellos, TheTopSaysWhomItKnowsOfTheRanksThatANodeNames) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
   constexpr std::uint64_t kProcess = 70;
-  const auto greet = [&](std::uint64_t greeted) {
-    node.control(wire::RelayHello{"node", clock_identity(), {{0, 2}}, {}, greeted});
+  const auto send_hello = [&](std::uint64_t sum) {
+    node.control(wire::RelayHello{"node", clock_identity(), {{0, 2}}, {}, sum});
   };
   const auto known = [&] {
     std::optional<std::uint64_t> last;
@@ -78,33 +78,32 @@ TEST(ChainGreetings, TheTopSaysWhomItKnowsOfTheRanksThatANodeNames) {
   };
   const auto comes_to_know = [&](std::uint64_t sum) {
     return eventually([&] {
-      greet(sum);
+      send_hello(sum);
       return known() == sum;
     });
   };
   const auto hello = [&](std::uint32_t rank, std::uint64_t process) {
     node.control(wire::Hello{2, 0, "elsewhere", clock_identity(), true}, rank, process);
   };
-  const std::uint64_t both = greeted_sum(0, kProcess) + greeted_sum(1, kProcess);
-  greet(both);
+  const std::uint64_t both = hello_sum(0, kProcess) + hello_sum(1, kProcess);
+  send_hello(both);
   hello(0, kProcess);
   ASSERT_TRUE(eventually([&] {
-    greet(both);
-    return known() == greeted_sum(0, kProcess);
+    send_hello(both);
+    return known() == hello_sum(0, kProcess);
   })) << "the other's hello was lost";
   hello(1, kProcess);
   EXPECT_TRUE(comes_to_know(both));
   hello(1, kProcess + 1);
-  EXPECT_TRUE(comes_to_know(greeted_sum(0, kProcess) + greeted_sum(1, kProcess + 1)))
-      << "it was started again";
+  EXPECT_TRUE(comes_to_know(hello_sum(0, kProcess) + hello_sum(1, kProcess + 1))) << "it was started again";
 }
 
 /// The node goes on saying the same of its ranks, but over another connection, where none of them has
-/// greeted.
-TEST(ChainGreetings, OverAnotherConnectionNoRankIsKnownBeforeItGreets) {
+/// sent its hello.
+TEST(ChainHellos, OverAnotherConnectionNoRankIsKnownBeforeItsHello) {
   Collector top(local());
-  const std::uint64_t sum = greeted_sum(0, 70);
-  const auto greet = [&](Raw& node) {
+  const std::uint64_t sum = hello_sum(0, 70);
+  const auto send_hello = [&](Raw& node) {
     node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}, sum}, 0, 9);
   };
   const auto known = [](Raw& node) {
@@ -115,20 +114,20 @@ TEST(ChainGreetings, OverAnotherConnectionNoRankIsKnownBeforeItGreets) {
     return last;
   };
   Raw first(top.publish_endpoint(), 9), second(top.publish_endpoint(), 9);
-  greet(first);
+  send_hello(first);
   first.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, 70);
   ASSERT_TRUE(eventually([&] {
-    greet(first);
+    send_hello(first);
     return known(first) == sum;
   }));
-  // Again and again: a greeting over the first connection may still be on its way.
+  // Again and again: a hello over the first connection may still be on its way.
   EXPECT_TRUE(eventually([&] {
-    greet(second);
+    send_hello(second);
     return known(second) == 0U;
   })) << "its rank is reached over the first";
   second.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, 70);
   EXPECT_TRUE(eventually([&] {
-    greet(second);
+    send_hello(second);
     return known(second) == sum;
   }));
   EXPECT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
@@ -136,16 +135,18 @@ TEST(ChainGreetings, OverAnotherConnectionNoRankIsKnownBeforeItGreets) {
 
 /// A node whose collector stalls names none of them: its ranks are missed although nothing of them is
 /// due.
-TEST(ChainGreetings, RanksOfANodeThatNamesThemNoMoreAreMissed) {
+TEST(ChainHellos, RanksOfANodeThatNamesThemNoMoreAreMissed) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
-  const std::uint64_t sum = greeted_sum(0, 70);
-  const auto greet = [&] { node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}, sum}); };
-  greet();
+  const std::uint64_t sum = hello_sum(0, 70);
+  const auto send_hello = [&] {
+    node.control(wire::RelayHello{"node", clock_identity(), {{0, 1}}, {}, sum});
+  };
+  send_hello();
   node.control(wire::Hello{1, 0, "elsewhere", clock_identity(), true}, 0, 70);
   ASSERT_TRUE(eventually([&] { return top.status().ranks_connected == 1; }));
   for (const auto end = Clock::now() + std::chrono::seconds(8); Clock::now() < end;) {
-    greet();
+    send_hello();
     std::this_thread::sleep_for(100ms);
     ASSERT_EQ(top.status().ranks_connected, 1U) << "as long as it is named";
   }

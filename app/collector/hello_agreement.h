@@ -1,5 +1,5 @@
 // Whether the collector above has received the hellos of all ranks that a node's collector lists. Both
-// compute the checksum of greeted_sum.h; the node sends its own with each of its hellos, the collector above
+// compute the checksum of hello_sum.h; the node sends its own with each of its hellos, the collector above
 // with each ping. While they agree no rank's hello is repeated, which saves messages proportional to the
 // ranks. Pure.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace shardscope::collector {
 
-class GreetingAgreement {
+class HelloAgreement {
  public:
   /// An answer may refer to a sum announced up to this long ago.
   static constexpr double kRecent_s = 3;

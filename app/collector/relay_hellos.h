@@ -1,4 +1,4 @@
-// The hellos that a node's collector sends to the collector above: its ranks' and its own (NodeGreeting).
+// The hellos that a node's collector sends to the collector above: its ranks' and its own (NodeHello).
 // Also decides which of the control messages that its ranks repeat are relayed (RepeatedMessages). Pure: the
 // caller sends.
 #pragma once
@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "app/collector/greeted_sum.h"
-#include "app/collector/greeting_agreement.h"
-#include "app/collector/node_greeting.h"
+#include "app/collector/hello_agreement.h"
+#include "app/collector/hello_sum.h"
+#include "app/collector/node_hello.h"
 #include "app/collector/repeated_messages.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
 
-class RelayGreetings {
+class RelayHellos {
  public:
   struct LastHello {
     instrumentation::wire::Header header;
@@ -44,11 +44,11 @@ class RelayGreetings {
   /// Whether a hello of the node is due; the caller then sends it.
   [[nodiscard]] bool node_due(double now_s) noexcept { return node_.due(now_s); }
   /// Stores a rank's hello; `header`: as sent to the collector above. True where a hello of the node is due
-  /// first: the collector above ignores the hello of a rank whose node has not greeted, since it would have
+  /// first: the collector above ignores the hello of a rank before that of its node, since it would have
   /// no route for confirmations until the rank's next hello that passes. Not with each rank's hello: a hello
   /// of the node iterates over all ranks.
-  [[nodiscard]] bool rank_greets(const instrumentation::wire::Header& header,
-                                 const instrumentation::wire::Hello& hello, double now_s) {
+  [[nodiscard]] bool rank_hello(const instrumentation::wire::Header& header,
+                                const instrumentation::wire::Hello& hello, double now_s) {
     last_hellos_[header.rank] = {header, hello};
     return !node_.named() && node_.due(now_s);
   }
@@ -56,7 +56,7 @@ class RelayGreetings {
   [[nodiscard]] bool passes(const instrumentation::wire::Header& header) {
     return node_.named() && repeats_.passes(header.rank, header.incarnation);
   }
-  /// The same for a position. The collector above ignores ranks until their node has greeted.
+  /// The same for a position. The collector above ignores ranks until the hello of their node.
   [[nodiscard]] bool passes(std::uint32_t rank, const instrumentation::wire::Position& position) {
     return node_.named() && repeats_.passes(rank, position);
   }
@@ -77,18 +77,19 @@ class RelayGreetings {
     }
     return again;
   }
-  /// The last hello of the header's rank; null: this process of the rank has not greeted.
+  /// The last hello of the header's rank; null: this process of the rank has sent none.
   [[nodiscard]] const LastHello* of(const instrumentation::wire::Header& header) const {
     const auto known = last_hellos_.find(header.rank);
     const bool same = known != last_hellos_.end() && known->second.header.incarnation == header.incarnation;
     return same ? &known->second : nullptr;
   }
-  /// A hello of the node lists these ranks. Returns the checksum of those that have greeted, for that hello.
+  /// A hello of the node lists these ranks. Returns the checksum of those that have sent a hello, for that of
+  /// the node.
   [[nodiscard]] std::uint64_t lists(const std::vector<instrumentation::wire::RelayHello::Range>& present,
                                     double now_s) {
     std::uint64_t sum = 0;
     for (const auto& [rank, last] : last_hellos_) {
-      if (contains(present, rank)) sum += greeted_sum(rank, last.header.incarnation);
+      if (contains(present, rank)) sum += hello_sum(rank, last.header.incarnation);
     }
     listed_ = present;
     agreement_.announced(sum, now_s);
@@ -96,7 +97,7 @@ class RelayGreetings {
   }
   /// Process `above` has pinged, with its checksum `known`. Returns the hellos to send again: those of all
   /// ranks listed last, where `above` is another process or may have missed some, or where the checksums have
-  /// differed for GreetingAgreement's intervals. Hellos of unlisted ranks are of processes that have ended.
+  /// differed for HelloAgreement's intervals. Hellos of unlisted ranks are of processes that have ended.
   [[nodiscard]] std::vector<const LastHello*> pinged(std::uint64_t above, std::uint64_t known, double now_s) {
     std::vector<const LastHello*> again;
     const bool anew = node_.pinged(above, now_s);
@@ -119,9 +120,9 @@ class RelayGreetings {
   }
 
   std::vector<instrumentation::wire::RelayHello::Range> listed_;  ///< with the last hello of the node
-  GreetingAgreement agreement_;
+  HelloAgreement agreement_;
   std::map<std::uint32_t, LastHello> last_hellos_;  ///< the last hello of each rank
-  NodeGreeting node_;
+  NodeHello node_;
   RepeatedMessages repeats_;
 };
 

@@ -1,4 +1,4 @@
-#include "app/analysis/path_stretches.h"
+#include "app/analysis/path_intervals.h"
 
 #include <algorithm>
 
@@ -26,8 +26,8 @@ std::int64_t moves_from(const Participation& one, const Arrivals& arrivals) {
   return arrival.ranks < 2 ? one.at.begin : std::clamp(arrival.last_ns, one.at.begin, one.at.end);
 }
 
-std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
-  std::vector<Stretch> out;
+std::vector<PathInterval> path_intervals_of(const RankActivity& rank, Interval window) {
+  std::vector<PathInterval> out;
   IntervalSet left({window});
   const auto take = [&](const IntervalSet& of, PathPart part, bool comm = false) {
     const IntervalSet taken = left.intersect(of);
@@ -51,7 +51,7 @@ std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
     take(rank.copy, PathPart::copy);
     take(left, PathPart::idle);
   }
-  std::ranges::sort(out, {}, [](const Stretch& one) { return one.at.begin; });
+  std::ranges::sort(out, {}, [](const PathInterval& one) { return one.at.begin; });
   return out;
 }
 
