@@ -59,21 +59,6 @@ std::string kind_of(const Finding& finding) {
   return finding.rank == instrumentation::kNoId ? text : fmt::format("{} {}", finding.rank, text);
 }
 
-/// The loss of a row is also NaN if none was recorded (low level of detail, or a program that reports every
-/// tenth): check the events of the step.
-std::optional<double> recorded_not_finite(const store::Store& store, const store::StepRow& row) {
-  std::optional<double> found;
-  for (const store::RankRow& rank : store.ranks()) {
-    store.for_each_instant(rank.rank, row.begin_ns, row.end_ns, [&](const instrumentation::Event& event) {
-      if (event.kind != instrumentation::EventKind::loss) return;
-      const auto loss = instrumentation::as<instrumentation::EventKind::loss>(event);
-      if (loss.step == row.step && !std::isfinite(loss.value)) found = loss.value;
-    });
-    if (found) break;
-  }
-  return found;
-}
-
 /// The partition of time in the new steps, over all ranks.
 void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchInterval& interval) {
   TimePartition sum;
@@ -102,14 +87,7 @@ std::string stopped_text(const store::Store& store) {
 
 const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
 
-std::optional<double> Watcher::not_finite(const store::Store& store, const store::StepRow& row) const {
-  if (!totals_only_) return recorded_not_finite(store, row);
-  if (std::isinf(row.loss) || losses_in_a_row_ >= rules_.steps_needed) return row.loss;
-  return std::nullopt;
-}
-
-void Watcher::take_step(const store::Store& store, const store::StepRow& row, double ms,
-                        WatchInterval& interval) {
+void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& interval) {
   const auto trigger = [&](TriggerKind kind, const std::string& text) {
     interval.triggers.push_back({kind, row.step, instrumentation::kNoId, row.begin_ns,
                                  fmt::format("step {} {}", row.step, text), row.end_ns});
@@ -141,12 +119,10 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
       return against(fmt::format("has {} {:.4g}", what, value), times, steps, fmt::format("{:.4g}", median));
     };
   };
-  if (!std::isfinite(row.loss)) {
-    if (const auto loss = not_finite(store, row))
-      trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", *loss));
-    losses_in_a_row_ = 0;
-  } else {
-    ++losses_in_a_row_;
+  // A row without a recorded loss or norm has NaN there, too.
+  if (row.loss_not_finite) {
+    trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", row.loss));
+  } else if (!std::isnan(row.loss)) {
     judge(losses_, row.loss, rules_.loss_factor, TriggerKind::loss_jump, number("a loss of"));
   }
   if (row.skipped) {
@@ -154,13 +130,27 @@ void Watcher::take_step(const store::Store& store, const store::StepRow& row, do
         TriggerKind::skipped_step,
         fmt::format("was skipped: gradients overflowed{}",
                     std::isnan(row.loss_scale) ? "" : fmt::format(" at loss scale {:g}", row.loss_scale)));
-  } else if (std::isinf(row.grad_norm)) {
+  } else if (row.norm_not_finite) {
     trigger(TriggerKind::grad_norm_jump, fmt::format("has a gradient norm of {}", row.grad_norm));
   } else if (!std::isnan(row.grad_norm)) {
     judge(grad_norms_, row.grad_norm, rules_.grad_norm_factor, TriggerKind::grad_norm_jump,
           number("a gradient norm of"));
   }
   last_step_ = row.step;
+}
+
+void Watcher::check_memory(std::uint32_t rank, std::int64_t peak_bytes, WatchInterval& interval) {
+  const auto limit = static_cast<double>(rules_.memory_limit_bytes);
+  const auto peak = static_cast<double>(peak_bytes);
+  if (limit <= 0 || peak <= limit * rules_.memory_share) return;
+  const auto before = over_limit_.find(rank);
+  if (before != over_limit_.end() &&
+      peak < static_cast<double>(before->second) + limit * rules_.memory_growth)
+    return;
+  over_limit_[rank] = peak_bytes;
+  interval.triggers.push_back({TriggerKind::memory_limit, instrumentation::kNoId, rank, interval.end_ns,
+                               fmt::format("rank {} held {} of its device's {}", rank, bytes_text(peak_bytes),
+                                           bytes_text(rules_.memory_limit_bytes))});
 }
 
 void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
@@ -171,6 +161,7 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
     if (const auto peak = store.memory_peak(row.rank, instrumentation::MemoryPool::device)) {
       if (!interval.device_peak || peak->total() > interval.device_peak->bytes)
         interval.device_peak = {row.rank, peak->total()};
+      check_memory(row.rank, peak->total(), interval);
     }
     if (store::is_failure(end.how) && failed_.insert(row.rank).second) {
       interval.triggers.push_back(
@@ -181,16 +172,6 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   const store::Losses losses = store::losses_of(store);
   interval.missing_events = losses.dropped;
   interval.lost_messages = losses.lost_messages;
-  const auto limit =
-      static_cast<std::int64_t>(static_cast<double>(rules_.memory_limit_bytes) * rules_.memory_share);
-  const bool over = limit > 0 && interval.device_peak && interval.device_peak->bytes > limit;
-  if (over && !over_limit_) {
-    interval.triggers.push_back(
-        {TriggerKind::memory_limit, instrumentation::kNoId, interval.device_peak->rank, interval.end_ns,
-         fmt::format("rank {} held {} of its device's {}", interval.device_peak->rank,
-                     bytes_text(interval.device_peak->bytes), bytes_text(rules_.memory_limit_bytes))});
-  }
-  over_limit_ = over;
   const std::uint64_t missing = interval.missing_events + interval.lost_messages;
   if (missing > missing_) {
     interval.triggers.push_back({TriggerKind::events_missing, instrumentation::kNoId, instrumentation::kNoId,
@@ -223,7 +204,6 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
 
 WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet,
                                       bool paused) {
-  totals_only_ = true;
   WatchInterval interval = begin(store);
   // A row with an end may still lack a rank's values; it is complete once the next step has begun.
   const std::span<const store::StepRow> rows = store.steps();
@@ -249,7 +229,7 @@ void Watcher::take_steps(const store::Store& store, std::int64_t complete, Watch
     interval.loss = known(row->loss);
     interval.grad_norm = known(row->grad_norm);
     interval.loss_scale = known(row->loss_scale);
-    take_step(store, *row, durations.back(), interval);
+    take_step(*row, durations.back(), interval);
   }
   interval.steps = static_cast<std::uint32_t>(durations.size());
   if (!durations.empty()) {
@@ -303,7 +283,11 @@ std::string watch_line(const WatchInterval& i) {
   const auto add = [&](const std::string& text) { line += "  " + text; };
   if (i.step_ms_median) {
     add(ms_text(*i.step_ms_median));
-    if (i.steps > 1) line += fmt::format(" (longest {})", ms_text(*i.step_ms_max));
+    std::string more;
+    if (i.step_ms_before && *i.step_ms_before > 0)
+      more = fmt::format("{:+.1f} %", 100 * (*i.step_ms_median / *i.step_ms_before - 1));
+    if (i.steps > 1) more += fmt::format("{}longest {}", more.empty() ? "" : ", ", ms_text(*i.step_ms_max));
+    if (!more.empty()) line += " (" + more + ")";
   }
   if (i.loss) {
     add(fmt::format("loss {:.4f}", *i.loss));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,7 +55,8 @@ struct WatchRules {
   double loss_scale_part = 0.01;
   double grad_norm_factor = 3;          ///< ... for a gradient norm
   std::int64_t memory_limit_bytes = 0;  ///< of one rank's device pool; 0: none
-  double memory_share = 0.95;           ///< fraction of it
+  double memory_share = 0.95;           ///< fraction of it: a rank's peak beyond it is a trigger, ...
+  double memory_growth = 0.01;  ///< ... and again when the peak has grown by this fraction of the limit
   /// Stalled: no event for at least this long and this many median steps.
   std::chrono::nanoseconds still_at_least = std::chrono::seconds(10);
   double still_steps = 10;
@@ -97,7 +99,7 @@ class Watcher {
   WatchInterval look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                      bool paused);
   /// For a store that keeps only totals: without the partition of time, and only for steps after which a
-  /// later step began. A NaN loss counts as not finite only if enough previous steps had a finite loss.
+  /// later step began.
   WatchInterval look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet, bool paused);
   /// Adds a trigger for each finding of the run that is new since the last call.
   void take_findings(const std::vector<Finding>& findings, WatchInterval& interval);
@@ -109,17 +111,16 @@ class Watcher {
   void check_stall(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
                    WatchInterval& interval);
   WatchInterval begin(const store::Store& store) const;
-  [[nodiscard]] std::optional<double> not_finite(const store::Store& store, const store::StepRow& row) const;
-  void take_step(const store::Store& store, const store::StepRow& row, double ms, WatchInterval& interval);
+  void take_step(const store::StepRow& row, double ms, WatchInterval& interval);
+  void check_memory(std::uint32_t rank, std::int64_t peak_bytes, WatchInterval& interval);
   void take_state(const store::Store& store, WatchInterval& interval);
 
   WatchRules rules_;
   std::optional<std::uint32_t> last_step_, evaluated_;
   std::deque<double> step_ms_, losses_, grad_norms_;
-  double largest_loss_ = 0;          ///< largest median of previous losses so far
-  std::size_t losses_in_a_row_ = 0;  ///< number of latest steps in a row with a finite loss
-  bool totals_only_ = false;
-  bool still_ = false, over_limit_ = false;
+  double largest_loss_ = 0;  ///< largest median of previous losses so far
+  bool still_ = false;
+  std::map<std::uint32_t, std::int64_t> over_limit_;  ///< by rank: the peak of its latest trigger
   std::uint64_t missing_ = 0;
   std::set<std::uint32_t> failed_;
   std::set<std::string> findings_;  ///< without figures, which change while the cause remains

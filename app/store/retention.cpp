@@ -1,6 +1,8 @@
 #include "app/store/retention.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace shardscope::store {
@@ -53,8 +55,13 @@ bool RetentionPlan::keep(Moment moment) {
 }
 
 std::vector<Moment>::iterator RetentionPlan::eviction_candidate(const Moment* added) {
-  const auto found = std::ranges::find_if(
-      moments_, [added](const Moment& moment) { return moment.kind != kRequested && &moment != added; });
+  std::map<std::string, std::size_t> of_kind;
+  for (const Moment& moment : moments_) ++of_kind[moment.kind];
+  auto found = moments_.end();
+  for (auto moment = moments_.begin(); moment != moments_.end(); ++moment) {
+    if (moment->kind == kRequested || &*moment == added) continue;
+    if (found == moments_.end() || of_kind[moment->kind] > of_kind[found->kind]) found = moment;
+  }
   return found == moments_.end() ? moments_.begin() : found;
 }
 

@@ -13,9 +13,11 @@ namespace shardscope::store {
 
 /// Limits of the events that a recording keeps. Without limits it keeps all.
 struct Retention {
-  std::int64_t max_age_ns = 0;              ///< relative to the run's newest event; 0: no limit
-  std::uint64_t max_bytes = 0;              ///< of the file, without its log; 0: no limit
-  std::size_t moments = 10;                 ///< most moments; beyond, the oldest not requested is deleted
+  std::int64_t max_age_ns = 0;  ///< relative to the run's newest event; 0: no limit
+  std::uint64_t max_bytes = 0;  ///< of the file, without its log; 0: no limit
+  /// Most moments. Beyond, one of the kind that has most of them is deleted, the oldest; requested ones last.
+  /// So slow steps do not displace the one NaN of a month.
+  std::size_t moments = 10;
   std::int64_t around_ns = 30'000'000'000;  ///< kept before and after a moment
   std::int64_t moment_age_ns = 0;           ///< moments older than this are deleted; 0: no limit
   [[nodiscard]] bool limited() const noexcept { return max_age_ns > 0 || max_bytes > 0; }
@@ -68,7 +70,7 @@ class RetentionPlan {
   using Rows = std::map<std::uint32_t, std::vector<std::int64_t>>;
   /// Returns the blocks to delete if the file's rows use `used_bytes`, and removes them from the plan. The
   /// newest block of each rank stays. If deleting unpinned blocks does not free enough bytes, the oldest
-  /// moments are deleted too, requested ones last.
+  /// moments are deleted too, in the same order.
   [[nodiscard]] Rows due(std::uint64_t used_bytes);
 
  private:
@@ -84,7 +86,8 @@ class RetentionPlan {
   using Blocks = std::map<Key, Entry>;  ///< oldest first
   [[nodiscard]] bool pinned(const Key& key, const Entry& entry) const;
   [[nodiscard]] std::int64_t oldest_by_age() const;
-  /// The oldest moment that was not requested and is not `added`; if there is none, the oldest.
+  /// The oldest moment of the kind with most moments; neither a requested one nor `added`. If there is none,
+  /// the oldest.
   [[nodiscard]] std::vector<Moment>::iterator eviction_candidate(const Moment* added = nullptr);
   void forget(std::vector<Moment>::iterator moment);
 

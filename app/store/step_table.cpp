@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 namespace shardscope::store {
@@ -117,10 +118,17 @@ void StepTable::set_value(std::size_t index, const ev::Event& event) {
       sums.rank_tokens += ev::as<ev::EventKind::tokens>(event).tokens;
       if (!sums.has_total_tokens) row.tokens = sums.rank_tokens;
       return;
-    case ev::EventKind::loss:
-      sums.loss_sum += ev::as<ev::EventKind::loss>(event).value;
+    case ev::EventKind::loss: {
+      const double loss = ev::as<ev::EventKind::loss>(event).value;
+      sums.loss_sum += loss;
       ++sums.losses;
       row.loss = sums.loss_sum / sums.losses;
+      row.loss_not_finite = row.loss_not_finite || !std::isfinite(loss);
+      return;
+    }
+    case ev::EventKind::grad_norm:
+      row.grad_norm = ev::as<ev::EventKind::grad_norm>(event).value;
+      row.norm_not_finite = row.norm_not_finite || !std::isfinite(row.grad_norm);
       return;
     default:
       for (const StepValue& column : kStepValues) {

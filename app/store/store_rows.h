@@ -52,6 +52,9 @@ struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
   std::int64_t paused_ns = 0;                 ///< excluded from every metric
   std::int64_t tokens = 0;                    ///< all ranks
   bool skipped = false;
+  /// A rank recorded a loss, or a norm, that is NaN or infinite. Of events that were read: not stored in
+  /// recordings.
+  bool loss_not_finite = false, norm_not_finite = false;
 };
 
 /// Sums of one rank over its completely recorded steps in [first_step, last_step].

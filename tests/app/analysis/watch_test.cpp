@@ -90,7 +90,7 @@ TEST(Watch, TotalsAreEnoughForWhatStepsSay) {
   steps.add(10, std::nan(""));
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite});
   steps.add(10, 2.0, 1.0, true);
-  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{}) << "NaN again: none was recorded, as far as is known";
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite}) << "NaN again";
   steps.add(10);
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::skipped_step});
 }
@@ -99,6 +99,10 @@ TEST(Watch, ALossThatIsOftenNotRecordedIsNoTriggerInTotals) {
   Steps steps;
   for (int i = 0; i < 40; ++i) steps.add(10, i % 5 == 0 ? std::optional(2.0) : std::nullopt);
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{});
+  steps.add(10, std::nan(""));
+  steps.add(10, std::nullopt);
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite})
+      << "the one that was recorded";
 }
 
 TEST(Watch, SaysWhatTheStepsOfAnIntervalWere) {
@@ -119,8 +123,9 @@ TEST(Watch, SaysWhatTheStepsOfAnIntervalWere) {
   EXPECT_DOUBLE_EQ(*interval.step_ms_before, 10);
   EXPECT_DOUBLE_EQ(*interval.loss, 1.25);
   EXPECT_DOUBLE_EQ(*interval.loss_before, 2.0);
-  EXPECT_NE(watch_line(interval).find("step 5 (+2)  25.0 ms (longest 30.0 ms)  loss 1.2500 (-0.7500)"),
-            std::string::npos)
+  EXPECT_NE(
+      watch_line(interval).find("step 5 (+2)  25.0 ms (+150.0 %, longest 30.0 ms)  loss 1.2500 (-0.7500)"),
+      std::string::npos)
       << watch_line(interval);
   interval = steps.look();
   EXPECT_EQ(interval.steps, 0U);
@@ -166,6 +171,8 @@ TEST(Watch, LossesAndNormsThatJumpOrAreNotNumbers) {
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::grad_norm_jump});
   steps.add(10, std::nan(""), std::numeric_limits<double>::infinity());
   EXPECT_EQ(kinds(steps.look()), (Kinds{TriggerKind::loss_not_finite, TriggerKind::grad_norm_jump}));
+  steps.add(10, 2.0, std::nan(""));
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::grad_norm_jump});
   steps.add(10, 2.0, std::numeric_limits<double>::infinity(), true);
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::skipped_step});
 }
@@ -211,7 +218,7 @@ TEST(Watch, AStalledRunIsSaidOnceAndNotWhenItIsPaused) {
 }
 
 /// The limit is 1000 bytes of the device, of which 950 may be held.
-TEST(Watch, MemoryNearItsLimitIsSaidOnce) {
+TEST(Watch, MemoryNearItsLimitIsATriggerAndAgainWhenThePeakGrows) {
   Steps steps;
   steps.add(10);
   steps.hold(ev::MemoryPool::device, 950);
@@ -223,8 +230,10 @@ TEST(Watch, MemoryNearItsLimitIsSaidOnce) {
   ASSERT_EQ(kinds(interval), Kinds{TriggerKind::memory_limit});
   EXPECT_EQ(interval.triggers[0].rank, 0U);
   EXPECT_EQ(interval.triggers[0].text, "rank 0 held 951 B of its device's 0.98 KiB");
-  steps.hold(ev::MemoryPool::device, 40);
-  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "said already: the peak stays";
+  steps.hold(ev::MemoryPool::device, 9);
+  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "less than 1 % of the limit more";
+  steps.hold(ev::MemoryPool::device, 1);
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::memory_limit});
 }
 
 TEST(Watch, RanksThatFailAndEventsThatAreMissing) {

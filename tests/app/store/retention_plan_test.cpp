@@ -58,6 +58,17 @@ TEST(RetentionPlan, WhatWasRequestedGoesAfterWhatATriggerFound) {
   EXPECT_THAT(kept(50, "slow_step"), testing::ElementsAre(40, 50)) << "where all were requested, the oldest";
 }
 
+TEST(RetentionPlan, AFrequentKindDoesNotDisplaceARareOne) {
+  RetentionPlan plan({.max_age_ns = kSecond, .moments = 3, .around_ns = kSecond});
+  std::int64_t at = 0;
+  for (const char* kind : {"loss_not_finite", "slow_step", "stalled", "slow_step", "slow_step", "slow_step"})
+    EXPECT_TRUE(plan.keep({.at_ns = (at += 10) * kSecond, .kind = kind, .text = ""}));
+  std::vector<std::string> kinds;
+  for (const Moment& moment : plan.moments()) kinds.push_back(moment.kind);
+  EXPECT_THAT(kinds, testing::ElementsAre("loss_not_finite", "stalled", "slow_step"));
+  EXPECT_EQ(plan.moments().back().at_ns, 60 * kSecond) << "of the frequent kind the newest stays";
+}
+
 TEST(RetentionPlan, MomentsGoByNumberAndAge) {
   RetentionPlan plan(
       {.max_age_ns = kSecond, .moments = 2, .around_ns = kSecond, .moment_age_ns = 100 * kSecond});
