@@ -144,6 +144,15 @@ std::string joined(const std::vector<std::string>& sets) {
   return sets.empty() ? "as recorded" : fmt::format("{}", fmt::join(sets, " "));
 }
 
+/// The model plays every product at the recorded rate; products of a smaller micro-batch are slower.
+bool has_smaller_micro_batch(const Search& search, std::size_t index) {
+  const std::string key = "train_micro_batch_size_per_gpu=";
+  return std::ranges::any_of(search.sets(index), [&](const std::string& set) {
+    return set.rfind(key, 0) == 0 && std::strtoll(set.c_str() + key.size(), nullptr, 10) <
+                                         search.run.recorded_config().batch.micro_batch_size;
+  });
+}
+
 /// Conclusion from the figures, in one or two sentences.
 std::string verdict(const Search& search, const std::vector<std::size_t>& best) {
   if (best.empty()) {
@@ -162,6 +171,10 @@ std::string verdict(const Search& search, const std::vector<std::size_t>& best) 
         "than {:.1f} % would not be seen.",
         search.error_pct());
   }
+  if (has_smaller_micro_batch(search, best.front()))
+    return "The first has a smaller micro-batch. Its products are slower by an amount that is not known, and "
+           "that the "
+           "error of predictions does not cover. `shardscope ab` measures both.";
   const std::string beside = fmt::format("predicted {:.1f} % {} than the recording", std::abs(change),
                                          change < 0 ? "faster" : "slower");
   if (std::abs(change) > search.error_pct())
@@ -170,15 +183,6 @@ std::string verdict(const Search& search, const std::vector<std::size_t>& best) 
       "The first is {}, which is within that error: it cannot be distinguished from the recorded settings. "
       "`shardscope ab` measures both.",
       beside);
-}
-
-/// The model plays every product at the recorded rate; products of a smaller micro-batch are slower.
-bool has_smaller_micro_batch(const Search& search, std::size_t index) {
-  const std::string key = "train_micro_batch_size_per_gpu=";
-  return std::ranges::any_of(search.sets(index), [&](const std::string& set) {
-    return set.rfind(key, 0) == 0 && std::strtoll(set.c_str() + key.size(), nullptr, 10) <
-                                         search.run.recorded_config().batch.micro_batch_size;
-  });
 }
 
 nlohmann::json entry_json(const Search& search, std::size_t index) {
@@ -193,7 +197,9 @@ nlohmann::json entry_json(const Search& search, std::size_t index) {
           {"predicted_change_pct", change},
           {"peak_memory_bytes", search.result.played[index].outcome.peak_bytes},
           {"smaller_micro_batch", has_smaller_micro_batch(search, index)},
-          {"beyond_error", std::abs(change) > search.error_pct()}};
+          {"beyond_error", has_smaller_micro_batch(search, index)
+                               ? nlohmann::json()  // not known
+                               : nlohmann::json(std::abs(change) > search.error_pct())}};
 }
 
 nlohmann::json outcome_json(const Search& search, const std::vector<std::size_t>& best) {
@@ -258,14 +264,14 @@ void say_outcome(const Search& search, const std::vector<std::size_t>& best) {
   if (!best.empty()) say("\n   predicted    change         peak  settings\n");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const std::size_t index = best[i];
-    say("{:>2} {:>9.4g} ms {:>+6.1f} % {:>12}  {}\n", i + 1, search.predicted_ms(index),
-        search.change_pct(index), analysis::bytes_text(search.result.played[index].outcome.peak_bytes),
-        joined(search.sets(index)));
+    say("{:>2} {:>9.4g} ms {:>+6.1f} %{} {:>11}  {}\n", i + 1, search.predicted_ms(index),
+        search.change_pct(index), has_smaller_micro_batch(search, index) ? '*' : ' ',
+        analysis::bytes_text(search.result.played[index].outcome.peak_bytes), joined(search.sets(index)));
   }
   if (std::ranges::any_of(best, [&](std::size_t index) { return has_smaller_micro_batch(search, index); })) {
-    say("\nA smaller micro-batch is played at the recorded rate of products; smaller products are slower, by "
-        "how "
-        "much is not known here.\n");
+    say("\n* A smaller micro-batch is played at the recorded rate of products. Smaller products are slower, "
+        "by how much "
+        "is not known: the error below does not cover these.\n");
   }
   say("\n{:<11}{}; nine of ten changed runs were within {:.1f} % of their prediction "
       "(docs/what-if-pairs.md)\n",

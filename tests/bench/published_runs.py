@@ -71,6 +71,8 @@ def zero3_runs(table):
 
 
 def print_zero3(program, table):
+    """Returns the errors with the unchanged hardware file, in percent."""
+    errors = []
     hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
     hardware["between"]["gb_per_s"] = table["one_link_gb_per_s"]
     print("\n| model | ranks | micro-batch | published TFLOP/s | micro-step | 3S in that time | simulated, eight links a node | one link |")
@@ -86,9 +88,12 @@ def print_zero3(program, table):
             cells = []
             for machine in ("a100", one_link.name):
                 simulated = simulated_tokens(program, {**run, "hardware": machine}, (layers, width, heads))
+                if machine == "a100":
+                    errors.append(100 * (simulated / published - 1))
                 cells.append(f"{simulated * run['flop_per_token'] * 1e-12:.0f} ({100 * (simulated / published - 1):+.0f} %)")
             print(f"| {run['model']} | {run['ranks']} | {run['micro_batch']} | {run['tflops_per_gpu']} | {micro_s:.0f} s | "
                   f"{moved / micro_s * 1e-9:.0f} GB/s | {' | '.join(cells)} |")
+    return errors
 
 
 def check(program, runs, models):
@@ -140,7 +145,10 @@ def main():
             absolute = [abs(error) for error in some]
             print(f"| {name}, {hardware or 'all'} | {len(some)} | {statistics.median(some):+.1f} % | "
                   f"{statistics.median(absolute):.1f} % | {quantile(absolute, 0.9):.1f} % |")
-    print_zero3(options.bin_folder / "shardscope", table["zero3"])
+    zero3 = print_zero3(options.bin_folder / "shardscope", table["zero3"])
+    absolute = [abs(error) for error in [*errors[1::2], *zero3]]
+    print(f"\nJudged runs and these: {len(absolute)}, median of absolute errors {statistics.median(absolute):.1f} %, "
+          f"90th percentile {quantile(absolute, 0.9):.1f} %")
     return 0
 
 

@@ -27,6 +27,10 @@ const char* word(plan::TraceMode mode) noexcept {
 
 std::string not_kept_text() { return "Not kept here: only sums and peaks"; }
 
+std::string no_gate_text(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  return store.is_known(rank, at_ns) ? "no gate passed yet" : not_kept_text();
+}
+
 std::string param_name(const store::Store& store, std::uint32_t param) {
   if (param == ev::kNoId) return "no parameter";
   if (store.has_tables() && param < store.tables().params.size()) return store.tables().params[param].name;

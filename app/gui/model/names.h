@@ -45,6 +45,9 @@ using store::module_name;
 [[nodiscard]] std::string short_label(const store::Store& store, std::uint32_t rank, const store::Span& span);
 /// Replaces a state that is unknown: see Store::is_known().
 [[nodiscard]] std::string not_kept_text();
+/// For a rank whose gate at a time is not known: it has passed none yet, or its events of that time were
+/// deleted.
+[[nodiscard]] std::string no_gate_text(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
 /// "parameter 7" if it is not in the tables.
 [[nodiscard]] std::string param_name(const store::Store& store, std::uint32_t param);
 /// The owner of GPU work: "h.3.attn, backward"; empty if unknown.

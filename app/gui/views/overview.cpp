@@ -221,7 +221,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
     const bool ended = rank.finished && !app.cursor_ns;
     const std::string text = ended      ? (failed ? "failed: " + rank.exit_message : std::string("finished"))
                              : at.known ? brief_position(app.store(), rank.rank, app.now_ns())
-                                        : "no gate passed yet";
+                                        : no_gate_text(app.store(), rank.rank, app.now_ns());
     const bool cut = ctx.canvas.text_in(cell, text, failed ? c.of(Meaning::trouble) : c.text, Font::small);
     if (!ctx.hovered(cell)) return true;
     if (!ended && at.known)

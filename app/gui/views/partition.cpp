@@ -119,7 +119,7 @@ void PartitionView::row(Context& ctx, const Rect& rect, const ElementAxis& eleme
   app.store().param_states(rank, app.now_ns(), states_);
   if (!app.store().is_known(rank, app.now_ns())) {
     ctx.canvas.hatch(rect, ctx.colors().muted, 0.3F, 10);
-    ctx.canvas.text_in(rect.inset(6, 0), not_kept_text(), ctx.colors().muted, Font::small);
+    if (labels) ctx.canvas.text_in(rect.inset(6, 0), not_kept_text(), ctx.colors().muted, Font::small);
     return;
   }
   const std::uint32_t first =

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
 #include "app/gui/views/breakpoint_pane.h"
 #include "app/gui/views/panels.h"
@@ -154,7 +155,7 @@ void StepperView::positions(Context& ctx, Rect& room) {
       ctx.canvas.outline({cell.x, my - 4, 8, 8}, c.muted, 1, 1, 4);
     else
       ctx.canvas.triangle(cell.x + 1, my - 4, cell.x + 1, my + 4, cell.x + 8, my, c.of(Meaning::gather));
-    const std::string place = at.known ? at.place : "no gate passed yet";
+    const std::string place = at.known ? at.place : no_gate_text(app.store(), rank.rank, app.now_ns());
     const Rect text{cell.x + 16, cell.y, cell.w - 16, cell.h};
     if (ctx.canvas.text_in(text, place, c.text, Font::small) && ctx.hovered(text)) ctx.tip(place);
     return true;

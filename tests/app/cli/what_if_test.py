@@ -229,8 +229,10 @@ class WhatIf(CommandTest):
         arguments = ("--over", "train_micro_batch_size_per_gpu=1", "--memory-limit", f"{peak - 1}B")
         outcome = self.search(*arguments, recording=two)
         self.assertTrue(outcome["best"][0]["smaller_micro_batch"])
+        self.assertIsNone(outcome["best"][0]["beyond_error"], "no error is known of it")
+        self.assertIn("The first has a smaller micro-batch", outcome["verdict"])
         text = shardscope("what-if", two, "--search", *arguments).stdout
-        self.assertIn("smaller products are slower", text)
+        self.assertRegex(text, r"%\* .*train_micro_batch_size_per_gpu=1")
         outcome = self.search("--over", "train_micro_batch_size_per_gpu=4", recording=two)
         self.assertFalse(any(one["smaller_micro_batch"] for one in outcome["best"]))
 
