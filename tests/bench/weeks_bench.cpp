@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string>
 
+#include "app/analysis/kept.h"
 #include "app/store/block.h"
 #include "app/store/database.h"
 #include "app/store/own_times.h"
@@ -56,6 +57,10 @@ struct Weeks {
   std::int64_t days = 30;
   double step_s = 10;
   [[nodiscard]] std::int64_t length_ns() const { return days * 86'400 * kSecond; }
+  /// Those whose events were deleted; the ring has the next ones.
+  [[nodiscard]] std::uint32_t steps() const {
+    return static_cast<std::uint32_t>(length_ns() / static_cast<std::int64_t>(step_s * 1e9));
+  }
 };
 
 /// The newest stretch of every rank: about 20 steps, after `sequence` chunks that were deleted.
@@ -75,6 +80,7 @@ void write_ring(const std::string& path, const Weeks& weeks, std::uint64_t seque
       chunk.rank = rank;
       chunk.sequence = next++;
       chunk.clock_offset_ns += weeks.length_ns();
+      for (store::ev::Event& event : chunk.events) store::shift_step(event, weeks.steps());
       writer.append(chunk);
       totals.ingest(chunk);
     }
@@ -251,6 +257,7 @@ void look_at(const std::string& path, store::Verify verify, const char* how) {
       how, opened, used, frames.first * 1e3, frames.worst * 1e3, frames.count, read.ranks().size(),
       read.steps().size(), static_cast<unsigned long long>(read.not_kept().events), info.problems.size(),
       static_cast<double>(read.resident_bytes()) / (1 << 20));
+  if (const auto kept = analysis::kept_of(read)) std::printf("kept: %s\n", analysis::text_of(*kept).c_str());
   for (const std::string& problem : info.problems) std::printf("  %s\n", problem.c_str());
 }
 

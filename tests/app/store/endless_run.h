@@ -9,6 +9,15 @@
 
 namespace shardscope::store {
 
+/// Makes an event that is about a step one of a step so many later.
+inline void shift_step(ev::Event& event, std::uint32_t steps) {
+  const bool of_step = event.kind == ev::EventKind::step_begin || event.kind == ev::EventKind::step_end ||
+                       event.kind == ev::EventKind::loss || event.kind == ev::EventKind::tokens ||
+                       event.kind == ev::EventKind::grad_norm || event.kind == ev::EventKind::loss_scale ||
+                       event.kind == ev::EventKind::learning_rate || event.kind == ev::EventKind::clip_factor;
+  if (of_step) event.a += steps;
+}
+
 /// A short run over and over: each time later, and with the next steps.
 class EndlessRun {
  public:
@@ -28,12 +37,7 @@ class EndlessRun {
       chunk.sequence = next_[chunk.rank]++;
       for (ev::Event& event : chunk.events) {
         event.ticks += static_cast<std::uint64_t>(turn_ * length_);
-        const bool of_step =
-            event.kind == ev::EventKind::step_begin || event.kind == ev::EventKind::step_end ||
-            event.kind == ev::EventKind::loss || event.kind == ev::EventKind::tokens ||
-            event.kind == ev::EventKind::grad_norm || event.kind == ev::EventKind::loss_scale ||
-            event.kind == ev::EventKind::learning_rate || event.kind == ev::EventKind::clip_factor;
-        if (of_step) event.a += static_cast<std::uint32_t>(turn_) * kSteps;
+        shift_step(event, static_cast<std::uint32_t>(turn_) * kSteps);
       }
       take(chunk);
     }
