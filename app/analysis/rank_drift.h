@@ -51,7 +51,7 @@ inline constexpr std::size_t kMostDrifts = 8;
                                                  std::span<const store::StepRow> steps);
 /// "since 312.4 h of the run (311.0 to 314.1 h), ...", without the rank.
 [[nodiscard]] std::string text_of(const RankDrift& drift);
-/// null if the recording has no own times.
+/// null if own times are not known: store::own_times() and own_times_of() (own_times.h) are empty.
 [[nodiscard]] nlohmann::json drifts_json(const std::optional<std::vector<RankDrift>>& drifts);
 
 }  // namespace shardscope::analysis

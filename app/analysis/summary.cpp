@@ -18,6 +18,7 @@
 #include "app/analysis/free_parts.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
+#include "app/analysis/own_times.h"
 #include "app/analysis/piece_label.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/why_late.h"
@@ -33,7 +34,6 @@ void describe_run(const store::Store& store, Summary& summary) {
   summary.losses = store::losses_of(store);
   summary.kept = kept_of(store);
   summary.not_finite = not_finite_gradients(store);
-  if (!store.own_times().empty()) summary.rank_drifts = rank_drifts(store.own_times(), store.steps());
   summary.unmatched_ends = store.unmatched_ends();
   summary.recorded_detail = store.recorded_detail();
   if (!store.has_tables()) return;
@@ -418,6 +418,11 @@ Summary summarize(const store::Store& store, const Digest& digest) {
     for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();
   summarize_micro_batches(digest, summary);
   summarize_pairs(digest, summary);
+  if (!store.own_times().empty()) {
+    summary.rank_drifts = rank_drifts(store.own_times(), store.steps());
+  } else if (const auto times = own_times_of(store, digest); !times.empty()) {
+    summary.rank_drifts = rank_drifts(times, store.steps());
+  }
   summarize_path(digest, summary);
   if (summary.critical_path) {
     for (const Digest::LongPiece& one : digest.longest_pieces())
