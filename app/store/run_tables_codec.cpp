@@ -106,9 +106,8 @@ void enumeration(Io& io, Enum& field) {
 }
 
 /// In the order of the lists above: the model of each module, the strides of a slice's
-/// pieces.
+/// pieces. After the lists, whose lengths they need.
 template <typename Io, typename Tables>
-// Kept apart because they follow the lists: the files that existed when they were added could not move them.
 void later_fields(Io& io, Tables& t) {
   io.value(t.framework);
   io.value(t.records);
