@@ -1,4 +1,4 @@
-// What `watch` says of an interval and what it takes for a trigger.
+// What `watch` reports of an interval, and what it treats as a trigger.
 #include "app/analysis/watch.h"
 
 #include <gtest/gtest.h>
@@ -224,7 +224,7 @@ TEST(Watch, MemoryNearItsLimitIsSaidOnce) {
   EXPECT_EQ(interval.triggers[0].rank, 0U);
   EXPECT_EQ(interval.triggers[0].text, "rank 0 held 951 B of its device's 0.98 KiB");
   steps.hold(ev::MemoryPool::device, 40);
-  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "said already: the peak stays";
+  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "reported already: the peak stays";
 }
 
 TEST(Watch, RanksThatFailAndEventsThatAreMissing) {
