@@ -32,6 +32,8 @@ std::vector<RelayHello::Range> ranges_of(const flatbuffers::Vector<std::uint32_t
   return out;
 }
 
+// Confirmations: up to which number the messages of a process have arrived. A collector above adds those of
+// the node's ranks.
 Received received_of(const fb::Received& r) {
   // `next` is one past the last message, which may be number kMaxMessages.
   const auto possible = [](std::uint64_t next) {
@@ -63,6 +65,8 @@ StopRule rule_of(const fb::StopRule* rule) {
           rule->count()};
 }
 
+// Gate, steps and passed are counters, of which any value is possible; the kind and the level are
+// enumerations.
 Position position_of(const fb::Position* p) {
   // A missing position is that of a rank that has reported nothing: not holding, emission off.
   if (p == nullptr) return {};
@@ -77,6 +81,8 @@ Position position_of(const fb::Position* p) {
   return out;
 }
 
+// The body with most bytes: no allocation per event. `storage`: memory of an earlier batch, whose capacity is
+// reused.
 Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   Batch out;
   // For its memory only; the contents are overwritten below.
@@ -128,6 +134,7 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   return out;
 }
 
+// Inside a ViewReply: what a viewer shows of a rank. Its counts may be any number.
 RankState rank_state_of(const fb::RankState& s) {
   RankState out;
   out.rank = s.rank();
@@ -148,6 +155,7 @@ RankState rank_state_of(const fb::RankState& s) {
   return out;
 }
 
+// From the collector to a viewer, and checked as messages from ranks are: another program may have its port.
 ViewReply reply_of(const fb::ViewReply& v) {
   ViewReply out;
   out.log = v.log();
@@ -190,6 +198,8 @@ ViewReply reply_of(const fb::ViewReply& v) {
 
 }  // namespace
 
+// allowed() (wire_decode.cpp) has already rejected the bodies that this channel may not carry, and the
+// verifier all offsets outside of the frame. So every accessor here is safe, and only values are checked.
 Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storage) {
   switch (f.body_type()) {
     case fb::Body_Batch:
@@ -232,6 +242,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       // Both have 16 bits: at most a minute.
       return Ping{p.id(), time_of(p.sent_ns()), p.look_ms(), p.pack_ms(), p.known()};
     }
+    // Three times of a round trip; the fourth is that of its arrival (clock_estimator.h).
     case fb::Body_Pong: {
       const auto& p = *f.body_as_Pong();
       return Pong{p.id(), time_of(p.ping_sent_ns()), time_of(p.received_ns()), time_of(p.sent_ns())};

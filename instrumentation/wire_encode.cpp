@@ -124,6 +124,7 @@ struct Encode {
   Own own_of(const RunTables& t) {
     Own own;
     own.framework = b.CreateString(t.framework);
+    // Offsets of the children are collected first, then their vector: a vector of tables holds only offsets.
     std::vector<flatbuffers::Offset<fb::NotRecorded>> lacks;
     for (const NotRecorded& lack : t.not_recorded)
       lacks.push_back(fb::CreateNotRecorded(b, lack.what, b.CreateString(lack.why)));
@@ -158,6 +159,7 @@ struct Encode {
     type = fb::Body_Text;
     return fb::CreateText(b, m.at_ns, static_cast<std::uint8_t>(m.severity), b.CreateString(m.text)).Union();
   }
+  // Sent once per name; events refer to it by its id.
   Offset operator()(const Name& m) {
     type = fb::Body_Name;
     return fb::CreateName(b, m.id, b.CreateString(m.name)).Union();
@@ -189,6 +191,7 @@ struct Encode {
     type = fb::Body_Ping;
     return fb::CreatePing(b, m.id, m.sent_ns, m.look_ms, m.pack_ms, m.known).Union();
   }
+  // The ping's own time goes back with it, so that the collector needs no table of open pings.
   Offset operator()(const Pong& m) {
     type = fb::Body_Pong;
     return fb::CreatePong(b, m.id, m.ping_sent_ns, m.received_ns, m.sent_ns).Union();
@@ -206,6 +209,8 @@ struct Encode {
   Offset operator()(const Received& m) {
     type = fb::Body_Received;
     if (m.others.empty()) return fb::CreateReceived(b, m.source, m.next).Union();
+    // Three parallel lists and not a list of tables: 20 bytes per rank, without an offset and a vtable for
+    // each. received_of() in the decoder is the inverse.
     std::vector<std::uint32_t> ranks;
     std::vector<std::uint64_t> sources, nexts;
     for (const Received::OfRank& other : m.others) {
@@ -239,6 +244,7 @@ struct Encode {
                                  static_cast<std::int8_t>(m.detail), static_cast<std::uint8_t>(m.request))
         .Union();
   }
+  // Chunks in it are encoded already: they are copied as bytes.
   Offset operator()(const ViewReply& m) {
     type = fb::Body_ViewReply;
     std::vector<flatbuffers::Offset<fb::RankState>> ranks;

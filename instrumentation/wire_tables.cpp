@@ -14,6 +14,7 @@ namespace {
 
 /// Decodes the fields of a rank that are not lists common to all ranks.
 void take_own(const fb::Tables& t, RunTables& r) {
+  // A text that is too long is an error and is not cut, so that what is shown is what was sent.
   r.framework = text_of(t.framework(), kMaxText, "framework");
   r.records = t.records();
   // Each list is bounded before it is read: a decoded entry takes much more memory than its few bytes in the
@@ -23,6 +24,7 @@ void take_own(const fb::Tables& t, RunTables& r) {
     for (const fb::NotRecorded* lack : *t.not_recorded())
       r.not_recorded.push_back({lack->what(), text_of(lack->why(), kMaxText, "reason")});
   }
+  // A list that is absent is empty.
   if (t.models() != nullptr) {
     require(t.models()->size() <= kMaxModels, "more models than supported");
     for (const fb::Model* m : *t.models()) {
@@ -67,6 +69,8 @@ void take_own(const fb::Tables& t, RunTables& r) {
 
 }  // namespace
 
+// Order matters only where a list refers to an earlier one (strides to slices). References by id between
+// lists are checked at the end, when all of them are there.
 Tables tables_of(const fb::Tables& t, const Header& header) {
   Tables out;
   RunTables& r = out.tables;
@@ -97,6 +101,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
   // Before reserve(), which would otherwise allocate for a false count.
   require(modules <= kMaxModules, "more modules than supported");
   require(params <= kMaxParams, "more parameters than supported");
+  // Ids are the positions in the lists; validate() checks that.
   r.modules.reserve(modules);
   for (std::size_t i = 0; i < modules; ++i) {
     const fb::Module* m = t.modules()->Get(static_cast<flatbuffers::uoffset_t>(i));

@@ -24,6 +24,7 @@ void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::in
 
 }  // namespace
 
+// y[N,out] = x[N,in] w[out,in]^T + bias[out] (+ onto[N,out], the residual branch).
 void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                     std::int64_t in, std::int64_t out, ConstPtr onto) {
   check_size("linear_forward", "N", N);
@@ -37,6 +38,7 @@ void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bi
   cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out, onto);
 }
 
+// dx[N,in] (set or add) = dy[N,out] w[out,in].
 void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
                            std::int64_t out, Write write) {
   check_size("linear_backward_input", "N", N);
@@ -47,6 +49,7 @@ void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, st
   cpu::linear_backward_input(cpu_threads(exec, "linear_backward_input"), dx, dy, w, N, in, out, write);
 }
 
+// dw[out,in] (set or add) = dy[N,out]^T x[N,in]; dbias[out] = column sums of dy. Either may be null.
 void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
                             std::int64_t in, std::int64_t out, Write write) {
   check_size("linear_backward_weight", "N", N);
@@ -65,6 +68,7 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
                               write);
 }
 
+// x, y [N,C]; mean, rstd [N] in fp32 for every type of x.
 void layer_norm_forward(const Exec& exec, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
   check_size("layer_norm_forward", "N", N);
@@ -92,6 +96,7 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
   cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
 }
 
+// Element-wise operations are memory-bound on every backend: their work is the bytes that they move.
 void gelu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("gelu_forward", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
@@ -99,6 +104,7 @@ void gelu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   cpu::gelu_forward(cpu_threads(exec, "gelu_forward"), y, x, n);
 }
 
+// Reads dy and x, writes dx; dx may be dy (linear_gelu_backward_input() below).
 void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("gelu_backward", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
@@ -114,6 +120,7 @@ bool keeps_slope(const Exec& exec, DType type) noexcept {
 }
 }  // namespace
 
+// y[N,out] = gelu(x w^T + bias); kept[N,out] is what gelu_backward_kept() needs: see keeps_slope().
 void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias,
                          std::int64_t N, std::int64_t in, std::int64_t out) {
   constexpr const char* kName = "linear_gelu_forward";
@@ -148,6 +155,7 @@ void gelu_backward_kept(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr kept, st
   cpu::gelu_backward_slope(cpu_threads(exec, kName), dx, dy, kept, n);
 }
 
+// dx[N,in] = (dy[N,out] w[out,in]) * gelu'(kept[N,in]): the gradient of the layer after the GELU, through it.
 void linear_gelu_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept,
                                 std::int64_t N, std::int64_t in, std::int64_t out) {
   constexpr const char* kName = "linear_gelu_backward_input";
@@ -172,6 +180,7 @@ void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   cpu::relu_forward(cpu_threads(exec, "relu_forward"), y, x, n);
 }
 
+// As gelu_backward(): three arrays.
 void relu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("relu_backward", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
@@ -179,6 +188,7 @@ void relu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64
   cpu::relu_backward(cpu_threads(exec, "relu_backward"), dx, dy, x, n);
 }
 
+// y = a + b; y may be a or b, element by element.
 void add(const Exec& exec, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   check_size("add", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(y.type, 3 * real(n))))) return;
@@ -186,6 +196,7 @@ void add(const Exec& exec, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   cpu::add(cpu_threads(exec, "add"), y, a, b, n);
 }
 
+// y[N,C] = table[index[N], :]. Work: rows of the table are read, y is written; indices are not counted.
 void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32_t* index, std::int64_t N,
                        std::int64_t C, Write write) {
   check_size("embedding_forward", "N", N);
@@ -198,6 +209,7 @@ void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32
   cpu::embedding_forward(y, table, index, N, C, write);
 }
 
+// dtable[rows,C] += dy[i,:] at row index[i], in order of i.
 void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::int32_t* index, std::int64_t N,
                         std::int64_t rows, std::int64_t C, Write write) {
   // Work: dy is read, and for each of its rows at most one row of the table is read and written; Write::set
@@ -215,6 +227,8 @@ void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::in
   cpu::embedding_backward(dtable, dy, index, N, rows, C, write);
 }
 
+// qkv[B,T,3C], out[B,T,C], logsumexp[B,H,T] fp32. All three types must be equal: kernels are compiled per
+// type.
 void attention_forward(const Exec& exec, Ptr out, float* logsumexp, ConstPtr qkv, std::int64_t B,
                        std::int64_t T, std::int64_t C, std::int64_t H, void* scratch) {
   check_attention("attention_forward", B, T, C, H);
@@ -224,6 +238,7 @@ void attention_forward(const Exec& exec, Ptr out, float* logsumexp, ConstPtr qkv
   cpu::attention_forward(cpu_threads(exec, "attention_forward"), out, logsumexp, qkv, B, T, C, H, scratch);
 }
 
+// The scores are recomputed from qkv and logsumexp: T x T of them are never stored, in either direction.
 void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
                         const float* logsumexp, std::int64_t B, std::int64_t T, std::int64_t C,
                         std::int64_t H, void* scratch) {
@@ -237,6 +252,7 @@ void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out,
                           H, scratch);
 }
 
+// The caller allocates the scratch before the call, from its arena, so that it is in the memory accounting.
 std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B, std::int64_t T,
                                     std::int64_t C, std::int64_t H) {
   check_attention("attention_scratch_bytes", B, T, C, H);
@@ -247,6 +263,7 @@ std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B
   return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
 }
 
+// logits[N,V] are overwritten by their gradient: no second array of N x V is needed.
 void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
                    std::int64_t V, float grad_scale, std::int64_t ignored) {
   check_size("cross_entropy", "N", N, 1);
@@ -261,6 +278,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
   cpu::cross_entropy(loss, logits, target, N, V, grad_scale, ignored);
 }
 
+// One thread on the CPU, as cross_entropy(): the sum has one order for any number of threads.
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
          float grad_scale) {
   check_size("mse", "n", n, 1);

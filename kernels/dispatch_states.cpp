@@ -20,6 +20,7 @@ void check_groups(const char* kernel, std::int64_t n, std::int64_t group_elems, 
                                  "; both must be even, two values share a byte");
 }
 
+// A part is a range of a row-major matrix: it may begin and end inside a row.
 // first_column is in [0, columns).
 void check_part(const char* kernel, const MatrixPart& part) {
   if (part.elems < 0 || part.columns < 1 || part.first_column < 0 || part.first_column >= part.columns) {
@@ -31,6 +32,8 @@ void check_part(const char* kernel, const MatrixPart& part) {
 
 }  // namespace
 
+// Formula in ops.h. Each element depends on its own states alone, so a shard may be updated piece by piece,
+// on any thread or backend.
 void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16, ConstPtr grad,
                 std::int64_t n, const AdamW& settings) {
   check_size("adamw_step", "n", n);
@@ -45,6 +48,8 @@ void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16
   cpu::adamw_step(cpu_threads(exec, "adamw_step"), master, m, v, param16, grad, n, settings);
 }
 
+// *sum += squares in double; *bad |= 1 on inf or NaN. One thread on the CPU: the order of the sum is part of
+// the result, which stages compare bitwise.
 void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
   check_size("squared_norm", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
@@ -53,6 +58,7 @@ void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x,
   cpu::squared_norm(sum, bad, x, n);
 }
 
+// A second pass over a gradient in which squared_norm() has found some.
 void count_not_finite(const Exec& exec, NotFiniteCount* counts, ConstPtr x, std::int64_t n) {
   check_size("count_not_finite", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
@@ -61,6 +67,7 @@ void count_not_finite(const Exec& exec, NotFiniteCount* counts, ConstPtr x, std:
   cpu::count_not_finite(counts, x, n);
 }
 
+// Narrower results are rounded once, to nearest even (ops.h).
 void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("cast", "n", n);
   if (cost::metered(exec,
@@ -70,6 +77,7 @@ void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   cpu::cast(cpu_threads(exec, "cast"), dst, src, n);
 }
 
+// Bytes and not elements: padding and packed shards have no element type.
 void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
   if (cost::metered(exec, cost::memory_only(static_cast<double>(bytes)))) return;
   SHARDSCOPE_ON_CUDA(fill_zero, data, bytes)
@@ -77,6 +85,7 @@ void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
   cpu::fill_zero(data, bytes);
 }
 
+// Read and written: twice the bytes. accumulate() also reads src.
 void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
   check_size("scale", "n", n);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
@@ -84,6 +93,7 @@ void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
   cpu::scale(cpu_threads(exec, "scale"), x, factor, n);
 }
 
+// dst = dst + src in fp32, rounded once to dst's type; dst is read and written.
 void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("accumulate", "n", n);
   if (cost::metered(
@@ -93,6 +103,7 @@ void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   cpu::accumulate(cpu_threads(exec, "accumulate"), dst, src, n);
 }
 
+// In index order on every backend, rounded once at the end: what makes stages agree bitwise.
 void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t n, float factor) {
   check_size("reduce_sum", "n", n);
@@ -112,6 +123,7 @@ void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPt
   cpu::quantize_int8(cpu_threads(exec, "quantize_int8"), values, scales, x, n, group_elems);
 }
 
+// x = value * scale of its group. The same work as quantizing: the wide array is written instead of read.
 void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
                      std::int64_t group_elems) {
   check_groups("dequantize_int8", n, group_elems, 1);
@@ -120,8 +132,10 @@ void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const f
   cpu::dequantize_int8(cpu_threads(exec, "dequantize_int8"), x, values, scales, n, group_elems);
 }
 
+// values[n / 2]: two in a byte, the lower half first. Error feedback reads and writes its n int8 values.
 void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems, const ErrorFeedback& error) {
+  // Halves are shared by two values, so no group may begin in the middle of a byte.
   check_groups("quantize_int4", n, group_elems, 2);
   if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) +
                                             (error.values == nullptr ? 0 : 2 * real(n)))))
@@ -130,6 +144,7 @@ void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstP
   cpu::quantize_int4(cpu_threads(exec, "quantize_int4"), values, scales, x, n, group_elems, error);
 }
 
+// The second hop of qgZ: sum in fp32 without storing it, then quantize; 4-bit input and output.
 void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, const Int4Source* sources,
                      std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
                      const ErrorFeedback& error) {
@@ -143,6 +158,7 @@ void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, cons
                        factor, error);
 }
 
+// The end of qgZ: `count` 4-bit sources become one array of x.type.
 void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std::uint32_t count,
                          std::int64_t n, std::int64_t group_elems, float factor) {
   check_groups("dequantize_sum_int4", n, group_elems, 2);
@@ -155,6 +171,7 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
 
 // ---- columns.h --------------------------------------------------------------------------------------------
 
+// In row order: bitwise equal on every instruction set.
 void column_abs_sums(const Exec& exec, float* sums, ConstPtr x, const MatrixPart& part) {
   check_part("column_abs_sums", part);
   if (cost::metered(exec,
@@ -164,6 +181,7 @@ void column_abs_sums(const Exec& exec, float* sums, ConstPtr x, const MatrixPart
   cpu::column_abs_sums(cpu_threads(exec, "column_abs_sums"), sums, x, part);
 }
 
+// On the host, for the sizes of buffers: counts without touching the matrix.
 std::int64_t elems_in_columns(const MatrixPart& part, const std::int32_t* chosen,
                               std::int64_t count) noexcept {
   std::int64_t elems = 0;
@@ -185,6 +203,7 @@ void take_columns(const Exec& exec, Ptr dst, ConstPtr x, const MatrixPart& part,
   cpu::take_columns(dst, x, part, chosen, count);
 }
 
+// The inverse of take_columns(), with the same work.
 void put_columns(const Exec& exec, Ptr x, ConstPtr src, const MatrixPart& part, const std::int32_t* chosen,
                  std::int64_t count) {
   check_part("put_columns", part);

@@ -342,12 +342,12 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   const PairedSteps steps = paired_steps(sa.step_ms, sb.step_ms);
   result.unlike = unlike_trainings(a.front(), b.front());
   if (!result.unlike.empty()) result.verdict = "Not the same training" + unlike_text(result.unlike) + ". ";
-  const bool tokens_said = std::ranges::any_of(
+  const bool tokens_stated = std::ranges::any_of(
       result.unlike, [](const std::string& what) { return what.starts_with(kUnlikeTokens); });
   const bool enough = basis.enough() && result.metrics[0].interval && *result.metrics[0].a > 0;
   result.verdict += enough ? verdict(result.metrics[0], result.metrics[1], result.metrics[2],
                                      {median(all_of(sa.tokens)), median(all_of(sb.tokens)),
-                                      settings_of_tokens(result.config_changes), tokens_said},
+                                      settings_of_tokens(result.config_changes), tokens_stated},
                                      first_a.link_gbps > 0 || first_b.link_gbps > 0)
                            : no_verdict(basis, steps.pairs);
   result.method = enough ? method_of(steps) : std::string();

@@ -17,8 +17,8 @@ std::string how_it_ended(const store::RecordingPart& part) {
   return "being written, or cut off";
 }
 
-std::string what_is_in(std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events,
-                       std::uint64_t bytes) {
+std::string contents_text(std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events,
+                          std::uint64_t bytes) {
   return fmt::format("{} to {}, {} events, {}", analysis::time_text(begin_ns), analysis::time_text(end_ns),
                      events, analysis::bytes_text(static_cast<std::int64_t>(bytes)));
 }
@@ -27,7 +27,7 @@ std::string gone_text(const store::RecordingPart& first, const store::RecordingP
                       std::uint64_t events, std::uint64_t bytes) {
   const bool one = first.part == last.part;
   return fmt::format("{}: not here, {}", one ? first.file : first.file + " to " + last.file,
-                     what_is_in(first.begin_ns, last.end_ns, events, bytes));
+                     contents_text(first.begin_ns, last.end_ns, events, bytes));
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::vector<std::string> parts_text(const std::vector<store::RecordingPart>& par
     const store::RecordingPart& part = parts[i];
     if (part.here) {
       out.push_back(fmt::format("{}: {}, {}", part.file,
-                                what_is_in(part.begin_ns, part.end_ns, part.events, part.bytes),
+                                contents_text(part.begin_ns, part.end_ns, part.events, part.bytes),
                                 how_it_ended(part)));
       continue;
     }

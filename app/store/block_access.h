@@ -68,7 +68,7 @@ class BlockAccess {
   [[nodiscard]] bool spill(Block& block);
   /// The block is evicted.
   void forget(const Block& block);
-  /// What lies in memory, or in the temporary file; empty: in neither. Throws std::runtime_error.
+  /// The data in memory or in the temporary file; empty: in neither. Throws std::runtime_error.
   [[nodiscard]] std::vector<std::byte> packed(const std::vector<std::byte>& held,
                                               const SpillFile::Place& spilled) const;
 

@@ -33,7 +33,7 @@ class BlockCache {
   void set_limit(std::size_t bytes);
   /// Grows when an entry is removed and with invalidate(): while it is unchanged, found pointers are valid.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
-  void invalidate() noexcept { ++version_; }  ///< what was found must be asked for again
+  void invalidate() noexcept { ++version_; }  ///< earlier results must be queried again
   /// Bytes held. At most the limit, plus the newest entry.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 

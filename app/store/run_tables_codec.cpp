@@ -11,6 +11,7 @@ namespace shardscope::store {
 namespace {
 
 namespace ev = shardscope::instrumentation;
+// Of this encoding alone; the recording has a version of its own.
 constexpr std::uint8_t kVersion = 2;
 
 // One description of the fields serves both directions: `io` is a TablesWriter or a TablesReader.
@@ -105,7 +106,7 @@ void enumeration(Io& io, Enum& field) {
 }
 
 /// In the order of the lists above: the model of each module, the strides of a slice's
-/// pieces.
+/// pieces. After the lists, whose lengths they need.
 template <typename Io, typename Tables>
 void later_fields(Io& io, Tables& t) {
   io.value(t.framework);
@@ -114,6 +115,7 @@ void later_fields(Io& io, Tables& t) {
     io.value(lack.what);
     io.value(lack.why);
   });
+  // Ids are written although they count from 0: validate() compares them with the places, which finds damage.
   io.list(t.models, [&](auto& m) {
     io.value(m.id);
     io.value(m.name);
@@ -158,6 +160,7 @@ void all_fields(Io& io, Tables& t) {
   io.value(t.hardware);
   io.value(t.versions);
   io.value(t.config_json);
+  // Numbers: varints, so that most take a byte. link_gbps and link_latency_us are doubles.
   io.value(t.rank);
   io.value(t.world);
   io.value(t.local_world);
@@ -221,6 +224,7 @@ std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   return out;
 }
 
+// Throws for every wrong input; never allocates more than a small multiple of `bytes`.
 ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   TablesReader reader(data, bytes);
   std::uint8_t version = 0;

@@ -16,7 +16,7 @@ static_assert(sizeof(shardscope_event) == 32);
 std::atomic<std::uint64_t> g_invalid{0};
 std::atomic_flag g_in_gate = ATOMIC_FLAG_INIT;
 std::atomic<shardscope_observer> g_observer{nullptr};
-std::atomic<bool> g_nccl_calls_told{false};
+std::atomic<bool> g_nccl_calls_reported{false};
 thread_local std::uint32_t t_nccl_calls = SHARDSCOPE_NO_ID;
 
 struct Levels {
@@ -89,12 +89,12 @@ SHARDSCOPE_API void shardscope_observe(shardscope_observer observer) {
 
 SHARDSCOPE_API void shardscope_nccl_calls(uint32_t sequence) {
   t_nccl_calls = sequence;
-  if (!g_nccl_calls_told.load(std::memory_order_relaxed))
-    g_nccl_calls_told.store(true, std::memory_order_release);
+  if (!g_nccl_calls_reported.load(std::memory_order_relaxed))
+    g_nccl_calls_reported.store(true, std::memory_order_release);
 }
 
 SHARDSCOPE_API int32_t shardscope_nccl_calls_of_thread(uint32_t* sequence) {
-  if (!g_nccl_calls_told.load(std::memory_order_acquire)) return 0;
+  if (!g_nccl_calls_reported.load(std::memory_order_acquire)) return 0;
   if (sequence != nullptr) *sequence = t_nccl_calls;
   return 1;
 }

@@ -58,7 +58,7 @@ bool times_kernels(const Communicator& of) noexcept {
 /// call at capture.
 void* start_call(const abi::CallV5& call) noexcept {
   std::uint32_t sequence = current_collective();
-  if (sequence == kNoId && !says_collectives()) sequence = Collector::instance().next_sequence();
+  if (sequence == kNoId && !reports_collectives()) sequence = Collector::instance().next_sequence();
   return Handle{HandleKind::call, type_of(call.datatype).code, 0, sequence}.pack();
 }
 
@@ -67,7 +67,7 @@ void* start_call(const abi::CallV5& call) noexcept {
 std::uint32_t sequence_of(const Handle& parent) noexcept {
   if (parent.kind == HandleKind::call) return parent.index;
   const std::uint32_t current = current_collective();
-  return current == kNoId && !says_collectives() ? Collector::instance().next_sequence() : current;
+  return current == kNoId && !reports_collectives() ? Collector::instance().next_sequence() : current;
 }
 
 void* start_collective(std::uint32_t communicator, const Communicator& of, void* parent_object,

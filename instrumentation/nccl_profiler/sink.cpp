@@ -82,7 +82,7 @@ std::uint32_t current_collective() noexcept {
   return sequence;
 }
 
-bool says_collectives() noexcept { return has_host() || shardscope_nccl_calls_of_thread(nullptr) != 0; }
+bool reports_collectives() noexcept { return has_host() || shardscope_nccl_calls_of_thread(nullptr) != 0; }
 
 std::unique_ptr<Sink> sink_of_process() {
   if (has_host()) return std::make_unique<HostSink>();

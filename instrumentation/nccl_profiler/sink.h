@@ -22,7 +22,7 @@ class Sink {
 /// (nccl_host.h, or shardscope_nccl_calls()); kNoId otherwise.
 [[nodiscard]] std::uint32_t current_collective() noexcept;
 /// Whether the program reports it.
-[[nodiscard]] bool says_collectives() noexcept;
+[[nodiscard]] bool reports_collectives() noexcept;
 /// Whether the program exports nccl_host.h's symbol; its all-to-alls are sends and receives.
 [[nodiscard]] bool has_host() noexcept;
 

@@ -46,6 +46,8 @@ void CudnnDescriptor::finalize() {
 
 CudnnGraph::CudnnGraph(const char* kernel) : kernel_(kernel), library_(cudnn_library(kernel)) {}
 
+// Always four dimensions, as attention has them: batch, heads, rows, columns. Strides let one array of q, k
+// and v be three tensors.
 CudnnDescriptor& CudnnGraph::describe(cudnnDataType_t type, const Shape& shape) {
   CudnnDescriptor& tensor = tensors_.emplace_back(library_, kernel_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
@@ -56,10 +58,13 @@ CudnnDescriptor& CudnnGraph::describe(cudnnDataType_t type, const Shape& shape) 
   tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
   return tensor;
 }
+// In device memory; its address comes with each run().
 CudnnGraph::Tensor CudnnGraph::array(cudnnDataType_t type, const Shape& shape) {
   describe(type, shape).finalize();
   return static_cast<Tensor>(tensors_.size());
 }
+// "Virtual" in cuDNN's terms. The T x T scores of attention are such tensors, so they never take device
+// memory.
 CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Shape& shape) {
   CudnnDescriptor& tensor = describe(type, shape);
   tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
@@ -81,6 +86,7 @@ CudnnDescriptor& CudnnGraph::operation(cudnnBackendDescriptorType_t type) {
   return operations_.emplace_back(library_, kernel_, type);
 }
 
+// Of the last two dimensions; the first two are batches.
 void CudnnGraph::multiply(Tensor c, Tensor a, Tensor b) {
   // cuDNN has two descriptors per operation: its computation, and its tensors.
   CudnnDescriptor& how = parts_.emplace_back(library_, kernel_, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
@@ -95,6 +101,7 @@ void CudnnGraph::multiply(Tensor c, Tensor a, Tensor b) {
   product.finalize();
 }
 
+// Not finalized: index() adds the axis first.
 CudnnDescriptor CudnnGraph::begin_pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t compute) {
   CudnnDescriptor how(library_, kernel_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
@@ -138,6 +145,7 @@ void CudnnGraph::index(Tensor y, Tensor like, std::int64_t axis) {
   pointwise_operation(how, y, like).finalize();
 }
 
+// cuDNN derives the reduced dimensions from the shapes: those that are 1 in y.
 void CudnnGraph::reduce(cudnnReduceTensorOp_t by, Tensor y, Tensor x) {
   CudnnDescriptor& how = parts_.emplace_back(library_, kernel_, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
   how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &by);
@@ -156,6 +164,7 @@ void CudnnGraph::reshape(Tensor y, Tensor x) {
   made.finalize();
 }
 
+// Done once per shape: cudnn_attention.cpp keeps the planned graphs.
 bool CudnnGraph::plan_one_of(cudnnBackendHeurMode_t mode) {
   CudnnDescriptor heuristic(library_, kernel_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
@@ -191,6 +200,7 @@ bool CudnnGraph::plan_one_of(cudnnBackendHeurMode_t mode) {
   return false;
 }
 
+// Everything described so far becomes one graph; nothing can be added afterwards.
 void CudnnGraph::plan(cudnnHandle_t handle) {
   std::vector<cudnnBackendDescriptor_t> all;
   for (const CudnnDescriptor& one : operations_) all.push_back(one.get());
@@ -206,6 +216,7 @@ void CudnnGraph::plan(cudnnHandle_t handle) {
                                   "; SHARDSCOPE_ATTENTION=own does it by a kernel of its own");
 }
 
+// Called for every attention of a step: it queues and does not synchronize.
 void CudnnGraph::run(cudnnHandle_t handle, std::span<const Given> arrays, void* workspace) {
   std::vector<std::int64_t> ids;
   std::vector<void*> data;

@@ -23,8 +23,11 @@ std::string message(const char* launcher, const char* name, std::uint32_t ranks,
 
 }  // namespace
 
+// Only a lone process is checked: it would train alone, without any error. MPI's variables come first, since
+// mpirun inside an srun step has SLURM's in its environment too.
 std::optional<std::string> launch_problem(const Environment& environment, std::uint32_t found) {
   if (found != 1) return std::nullopt;
+  // Open MPI, PMI, MVAPICH.
   bool by_mpi = false;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) {
     const std::uint32_t ranks = number(environment, name);

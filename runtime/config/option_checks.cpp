@@ -22,7 +22,7 @@ bool fits(std::string_view digits, int base) {
 }
 
 /// CLI11 checks whether it is a number; this checks whether CLI11 reads it correctly.
-std::string what_is_wrong_with_number(OptionValue kind, std::string_view text) {
+std::string validate_number(OptionValue kind, std::string_view text) {
   const bool negative = text.starts_with('-');
   std::string_view digits = text.substr(negative ? 1 : 0);
   const bool hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
@@ -43,7 +43,7 @@ std::string what_is_wrong_with_number(OptionValue kind, std::string_view text) {
 
 /// CLI11's ranges take NaN for a number in each of them, and print 300 digits of the largest double where
 /// something is infinite.
-std::string what_is_wrong_with_fraction(std::string_view text) {
+std::string validate_fraction(std::string_view text) {
   const std::string number(text);
   char* end = nullptr;
   const double value = std::strtod(number.c_str(), &end);
@@ -61,8 +61,8 @@ OptionValue kind_of(const CLI::Option& option) {
 
 std::string validate(OptionValue kind, std::string_view text) {
   if (text.empty()) return "its value is empty; give one, or leave the option out";
-  if (kind == OptionValue::number) return what_is_wrong_with_fraction(text);
-  if (kind != OptionValue::text) return what_is_wrong_with_number(kind, text);
+  if (kind == OptionValue::number) return validate_fraction(text);
+  if (kind != OptionValue::text) return validate_number(kind, text);
   if (text.size() < 2 || text.front() != '-' || is_digit(text[1]) || text[1] == '.') return {};
   return "its value is missing before " + std::string(text) + "; a file of that name is ./" +
          std::string(text);

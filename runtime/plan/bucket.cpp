@@ -6,6 +6,7 @@
 
 namespace shardscope::plan {
 
+// Sizes come from the configuration: errors name its key.
 BucketPlanner::BucketPlanner(Config config) : config_(config) {
   if (config_.bucket_elems < 1) {
     throw std::invalid_argument("reduce_bucket_size is " + std::to_string(config_.bucket_elems) +
@@ -40,6 +41,8 @@ Flush BucketPlanner::take(FlushReason reason, ParamId trigger) {
 std::vector<Flush> BucketPlanner::add(ParamId param, std::int64_t elems) {
   std::vector<Flush> flushes;
   if (after_extra_large_ || elems_ + elems > config_.bucket_elems) {
+    // An empty bucket is flushed where its first gradient is larger than a bucket. There is nothing to
+    // reduce, but DeepSpeed changes the buffer then.
     const bool empty_flush = params_.empty() && !after_extra_large_;
     if (!params_.empty() || (empty_flush && config_.report_empty)) {
       flushes.push_back(take(FlushReason::full, param));
@@ -62,6 +65,7 @@ std::vector<Flush> BucketPlanner::add(ParamId param, std::int64_t elems) {
 std::optional<Flush> BucketPlanner::finish(FlushReason reason) {
   std::optional<Flush> flush;
   if (!params_.empty()) flush = take(reason, kNone<ParamId>);
+  // Each backward begins in buffer 0; bucket numbers continue.
   buffer_index_ = 0;
   after_extra_large_ = false;
   return flush;

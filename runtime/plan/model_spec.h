@@ -64,7 +64,7 @@ struct ModelSpec {
   std::int64_t context = 0;       ///< tokens: longest sequence T
   std::int64_t input_width = 0;   ///< vectors
   std::int64_t output_width = 0;  ///< vectors
-  /// The recomputation of a block that ends in a linear layer leaves out its product: nobody reads the
+  /// The recomputation of a block that ends in a linear layer leaves out its product: nothing reads the
   /// result.
   bool checkpoint_early_stop = false;
   NodeSpec root;

@@ -10,10 +10,13 @@
 
 namespace shardscope::plan {
 
+// All tables are by raw id and are made once per run, from the model and the settings alone, so that they are
+// equal on all ranks.
 FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     : config(std::move(settings)),
       compat(config.compat),
       swap(config.on_nvme, config.swap_buffers, config.compat) {
+  // 0 is valid for all of them: no prefetch, nothing persistent, and so on.
   const auto not_negative = [](const char* key, std::int64_t value) {
     if (value < 0) {
       throw std::invalid_argument(std::string(key) + " is " + std::to_string(value) +
@@ -52,6 +55,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
   subtree_params = module_params;
   // By module: parameters of the modules below it.
   std::vector<std::vector<ParamId>> below(model.modules.size());
+  // Union of two ascending lists: a parameter that two modules share (tied weights) is in it once.
   const auto join = [](std::vector<ParamId>& into, const std::vector<ParamId>& ids) {
     std::vector<ParamId> both;
     std::set_union(into.begin(), into.end(), ids.begin(), ids.end(), std::back_inserter(both));

@@ -12,18 +12,24 @@ ShardSwap::ShardSwap(std::vector<bool> on_nvme, std::uint32_t buffers, Compat co
       status_(on_nvme_.size(), SwapStatus::not_available),
       buffers_(buffers),
       compat_(compat) {
+  // Empty means that no shard is on NVMe: ready() and gather() then return at once, and read_ahead() reads
+  // nothing.
   if (std::find(on_nvme_.begin(), on_nvme_.end(), true) == on_nvme_.end()) on_nvme_.clear();
 }
 
+// The reserved buffer serves gathers of shards that were not read ahead, so that any shard can be read.
 std::uint32_t ShardSwap::available() const noexcept {
   const std::uint32_t reserved = compat_.reads_ahead_into_last_buffer() ? 0 : 1;
   return buffers_ > used_ + reserved ? buffers_ - used_ - reserved : 0;
 }
 
+// Three cases: the run has no shards on NVMe, this one is in memory, or its copy in a buffer is complete or
+// being read (the gather then waits for the read).
 bool ShardSwap::ready(ParamId param) const noexcept {
   return on_nvme_.empty() || !on_nvme_[raw(param)] || status_[raw(param)] == SwapStatus::buffered;
 }
 
+// Callers have checked that a buffer is free: used_ <= buffers_ always holds.
 void ShardSwap::buffer(ParamId param) {
   status_[raw(param)] = SwapStatus::buffered;
   ++used_;
@@ -35,6 +41,7 @@ void ShardSwap::gather(ParamId param) {
     give_back(param);  // copied to the device; a shard not read ahead passes through the reserved buffer
     return;
   }
+  // Read ahead: its buffer is counted already.
   if (status_[raw(param)] == SwapStatus::buffered) return;
   if (used_ == buffers_) {
     throw std::runtime_error(
@@ -51,6 +58,7 @@ void ShardSwap::release(ParamId param) noexcept {
   if (compat_.gathered_shards_keep_buffers() && !on_nvme_.empty() && on_nvme_[raw(param)]) give_back(param);
 }
 
+// A second call has no effect: a shard gathered without a buffer of its own has nothing to return.
 void ShardSwap::give_back(ParamId param) noexcept {
   if (status_[raw(param)] != SwapStatus::buffered) return;
   status_[raw(param)] = SwapStatus::not_available;

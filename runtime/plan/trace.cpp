@@ -11,12 +11,15 @@ void Trace::clear() noexcept {
   elems_before_.clear();
 }
 
+// Time and memory are linear in the uses, once per recording. Afterwards next_use() takes O(log uses of the
+// parameter) and elems_between() O(1): release asks both to decide whether a parameter is used again soon.
 void Trace::freeze(const std::vector<std::vector<ParamId>>& params_of,
                    const std::vector<std::int64_t>& elems) {
   params_.clear();
   uses_.assign(elems.size(), {});  // each ascending, since steps are visited in order
   elems_before_.assign(1, 0);      // prefix sums: elems_between() is a difference
   for (std::size_t step = 0; step < modules_.size(); ++step) {
+    // A module that is visited twice has two steps, each with all of its parameters.
     std::int64_t here = 0;
     for (const ParamId param : params_of[raw(modules_[step])]) {
       params_.push_back({param, static_cast<std::int64_t>(step)});
@@ -30,6 +33,7 @@ void Trace::freeze(const std::vector<std::vector<ParamId>>& params_of,
 std::int64_t Trace::next_use(ParamId param, std::int64_t step) const noexcept {
   if (raw(param) >= uses_.size()) return -1;
   const auto& uses = uses_[raw(param)];
+  // The first use that is not before `step`: one at `step` itself counts.
   const auto found = std::lower_bound(uses.begin(), uses.end(), step);
   return found == uses.end() ? -1 : *found;
 }

@@ -220,7 +220,7 @@ assert (session.phase, session.waits_for) == (None, 1)
 optimizer.step()
 shardscope.detach(run)
 dist.barrier()
-# The script ends without detach(): with one whose callback has not run, and one that nobody has asked since it is complete.
+# The script ends without detach(): with one whose callback has not run, and one that was not queried since it completed.
 shardscope.attach(run, endpoint=third, run_id="third")
 step()
 dist.barrier()

@@ -163,7 +163,7 @@ class Evaluation(Runs):
         self.assertEqual(trace["record"] + trace["complete"], 2 * self.MICRO_STEPS)
         self.assertEqual(evaluated, {"record": 0, "complete": 2 * self.BATCHES})
         steps = [int(e["b"]) for e in self.recording(*self.CASE).of(0, "eval_trace_mode")]
-        self.assertEqual(steps, [0, 0, 1, 1], "the step it came after, or in which it lies")
+        self.assertEqual(steps, [0, 0, 1, 1], "the step that it follows, or that contains it")
 
     @slow
     def test_fetch_counters_are_of_a_micro_step_alone(self):

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class OnHost(TorchFunctionMode):
-    """`device="cuda"` is the CPU, and a tensor's type() is that of a CUDA tensor, by which Megatron-Core tells what it may shard."""
+    """`device="cuda"` is the CPU, and a tensor's type() is that of a CUDA tensor, by which Megatron-Core decides what it may shard."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})

@@ -1,4 +1,4 @@
-"""What FSDP2 can be told to do, by rules counted anew: resharding to fewer ranks, gradients kept unreduced, explicit prefetches, shards by columns.
+"""Options of FSDP2, checked by an independent count: resharding to fewer ranks, gradients kept unreduced, explicit prefetches, shards by columns.
 
     tests/attach/run fsdp2_test
 """

@@ -52,7 +52,7 @@ SAID = {
     ("zero2", "saves"): r"^Ranks 0, 2 wait in all-reduce #N for blocks.3 and 7 more parameters (B) for rank 1, since S (at least S). Rank 1 "
                         r"never entered it: it waits in barrier #N for ranks 0, 2; ",
 }
-# What the line of the script does on which a rank stands, where it runs; who is stopped answers nothing.
+# The script's line at which a running rank is; a stopped rank does not answer.
 STANDS_AT = {"fewer": {ODD: "time.sleep(SECONDS", 0: "self.blocks[index](x)"}, "stops": {0: "self.blocks[index](x)"}}
 
 

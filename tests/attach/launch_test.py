@@ -84,7 +84,7 @@ class InCode(unittest.TestCase):
         self.assertEqual(len(events.of(1, "loss")), 3)
 
     def test_attach_and_detach(self):
-        """After detach() the classes are as they were and training goes on unrecorded."""
+        """After detach() the classes are as they were and training continues unrecorded."""
         script = folder() / "detach.py"
         script.write_text(f"""
 import sys

@@ -183,7 +183,7 @@ class Megatron(unittest.TestCase):
         self.assertEqual(dict(owned), elems)
         self.assertEqual({param: len(offsets) for param, offsets in taken.items()}, elems)
         half = sum(self.buckets_of(recording, BUCKET)) // 2
-        for rank in range(2):  # what lies before a parameter that begins at a multiple of 64 is the padding of the one before it
+        for rank in range(2):  # the gap before a parameter that begins at a multiple of 64 is the padding of the one before it
             self.assertEqual(of_rank[str(rank)], half)
 
     # ---- memory ---------------------------------------------------------------------------------------------

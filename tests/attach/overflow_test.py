@@ -35,7 +35,7 @@ class Overflow(unittest.TestCase):
                 self.assertEqual(len(found), 1, found)
                 (rank, event), = found
                 param = next(row for row in recording.params if row["name"] == NAME)
-                # The last element lies in the last partition that has any of it.
+                # The last element is in the last partition that has any of it.
                 self.assertEqual(rank, 1)
                 self.assertEqual((int(event["a"]), int(event["b"])), (1, int(param["param"])))
                 self.assertEqual((int(event["code"]), int(event["v0"]), int(event["v1"])), (1, 1, 0))

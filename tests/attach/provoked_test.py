@@ -63,7 +63,7 @@ class Evaluates(unittest.TestCase):
             steps = [(int(span["begin_ns"]), int(span["end_ns"])) for span in spans[:self.STEPS]]
             waits = [int(s["begin_ns"]) for s in recording.spans_of(rank, "data_wait_begin")]
             within = [sum(begin <= wait < end for wait in waits) for begin, end in steps]
-            # The first step begins with its forward; what a loop evaluates before its next step lies between two.
+            # The first step begins with its forward; an evaluation before the next step is between two steps.
             self.assertEqual(within, [0, 1, 1, 1])
             self.assertGreater(len(waits), self.STEPS + 1)
 

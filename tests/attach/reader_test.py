@@ -154,7 +154,7 @@ class Reading(Runs):
             taken.validate(full=True)
             self.assertEqual(taken.column_names, table.columns)
             self.assertEqual(taken.to_pylist(), list(table.rows()))
-        # A stream goes on after its recording is closed; a table that is opened then says so.
+        # A stream continues after its recording is closed; opening a table then is an error that says so.
         stream = pyarrow.RecordBatchReader.from_stream(run.spans())
         table = run.steps
         run.close()

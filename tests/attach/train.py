@@ -109,7 +109,7 @@ def digest(named):
 
 
 def census():
-    """Bytes of every storage that any tensor of this process has: each counted once, whoever holds it."""
+    """Bytes of every storage that any tensor of this process has: each counted once, however many tensors share it."""
     found = {}
     for thing in gc.get_objects():
         if issubclass(type(thing), torch.Tensor):

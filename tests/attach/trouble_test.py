@@ -126,7 +126,7 @@ exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
 
     @slow
     def test_a_full_disk(self):
-        """The file may not grow past a limit, as on a full disk: training goes on to the same weights, and attach says it."""
+        """The file may not grow past a limit, as on a full disk: training continues to the same weights, and attach reports it."""
         steps, out, recording = "steps=40", self.folder / "full", self.folder / "full.zscope"
         attach = " ".join(shlex.quote(str(word)) for word in runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", out, steps))
         output = runs.finish(runs.start(["bash", "-c", f"ulimit -f 192; exec {attach}"]), expected=1)

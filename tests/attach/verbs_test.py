@@ -132,7 +132,7 @@ class Verbs(Runs):
         lines = {line[:22].strip(): line for line in verb("compare", recordings["fsdp2"], recordings["ddp"]).splitlines()}
         self.assertEqual(lines["fetch wait"].split()[-4:-1], [MISSING] * 3)
         self.assertIn(f" {MISSING} ", lines["bucket flushes"])
-        # Of three steps, of which one is warm-up, nothing can be told.
+        # From three steps, of which one is warm-up, nothing can be concluded.
         self.assertIn("2 measured steps that both runs have; 8 are needed", verb("check", recordings["ddp"], "--baseline", recordings["ddp"], code=3))
 
     def test_every_format(self):

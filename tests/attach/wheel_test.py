@@ -89,7 +89,7 @@ class Wheel(unittest.TestCase):
 
 
 class FromAPrefix(unittest.TestCase):
-    """Where Shardscope is installed pip builds the package of what lies there, and the package uses the programs from there."""
+    """Where Shardscope is installed pip builds the package from the installed source, and the package uses the programs from there."""
 
     def test_is_built_and_finds_the_programs(self):
         with tempfile.TemporaryDirectory(prefix="shardscope-prefix-") as scratch:

@@ -109,7 +109,7 @@ std::map<std::uint32_t, collector::ClockErrors> measure(std::uint32_t world, dou
   const int samples = static_cast<int>(seconds / 5e-3);
   std::vector<pid_t> children;
   std::vector<int> pipes;
-  for (std::uint32_t r = 0; r < world; ++r) {  // before the collector has threads; told where it listens
+  for (std::uint32_t r = 0; r < world; ++r) {  // before the collector has threads; its address follows
     int ends[2];
     if (pipe(ends) != 0) std::exit(2);
     const pid_t child = fork_bound();

@@ -16,7 +16,7 @@ namespace {
 
 using namespace shardscope;
 using Clock = std::chrono::steady_clock;
-constexpr double kGoalPercent = 85;  // asked for on an H200
+constexpr double kGoalPercent = 85;  // the target on an H200
 constexpr int kRepeats = 20;         // queued at once, so that the host's launch is not what is measured
 
 /// Seconds of one of kRepeats runs of `work`, which is queued on the compute stream.

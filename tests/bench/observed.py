@@ -7,7 +7,7 @@ usage: tests/bench/observed.py [--seconds 10] [--ranks 1 2] [--models demo small
 observed_steps switches the level off and on between blocks of a few steps, in random order, hundreds of times; so whatever
 else the machine does falls on both alike. Observers:
   none          nothing listens at the endpoint
-  absent        a collector records, nobody looks
+  absent        a collector records, no viewer
   stopped       a viewer that got SIGSTOP after a second
   slow          a viewer that looks every two seconds
   killed        a viewer that got SIGKILL after a second

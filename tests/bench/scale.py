@@ -157,7 +157,7 @@ def run(options, ranks, nodes):
 
 
 def follow(options, programs, player, top, collectors, endpoint):
-    """Samples while the run goes on. The steady stretch is from when every rank was there to the end of the player."""
+    """Samples during the run. The steady stretch is from when every rank was there to the end of the player."""
     began = time.monotonic()
     nodes = [collector.pid for collector in collectors]
     peak_top, peak_node, peak_player = {}, {}, 0.0

@@ -148,7 +148,7 @@ def main():
                         choices=["deepspeed", "ddp", "fsdp2"])
     parser.add_argument("--micro-batch", type=int, default=4, help="sequences of 256 tokens per rank and step")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--window", type=float, default=6.0, help="seconds each run goes on per round")
+    parser.add_argument("--window", type=float, default=6.0, help="seconds of each run per round")
     parser.add_argument("--build", default=launch.DEFAULT_BUILD)
     parser.add_argument("--other-build", help="a second build of this project to run beside the first")
     parser.add_argument("--venv", default=launch.DEFAULT_VENV)

@@ -2,8 +2,8 @@
 // core, in turns. Built and run by tracy_zone.py, which says where Tracy's sources come from; nothing of
 // Tracy is kept here.
 //
-// Tracy's client queues without a bound while nobody is connected, so a server that throws everything away is
-// connected: both sides emit into queues that a thread of theirs empties, as in use.
+// Tracy's client queues without a bound while no server is connected, so a server that throws everything away
+// is connected: both sides emit into queues that a thread of theirs empties, as in use.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// A viewer without a window, for observed.py: follows a live run until it is told to stop.
+// A viewer without a window, for observed.py: follows a live run until it is stopped.
 //   bench_viewer ENDPOINT follow|slow|reconnect
 // `slow` looks every two seconds; `reconnect` begins anew twice a second.
 #include "app/collector/viewer.h"

@@ -1,4 +1,4 @@
-// What CUPTI tells of a GPU, against what is known otherwise: how many kernels were launched, how long CUDA's
+// CUPTI's records of a GPU, against what is known otherwise: how many kernels were launched, how long CUDA's
 // own events say they took, in which order, for whom.
 #include "tests/gpu/activity.h"
 
@@ -98,7 +98,7 @@ TEST_F(GpuActivity, WorkKnowsForWhomItWasAndCopiesTheirBytes) {
   EXPECT_EQ(copies[0].v1, static_cast<std::int64_t>(host.size() * sizeof(float)));
 }
 
-/// While kernels run, so that buffers are out when the records are asked for.
+/// While kernels run, so that buffers are in use when the records are requested.
 TEST_F(GpuActivity, NoWorkComesFromBeforeWhatWasClaimedToBeKnown) {
   set_detail(instrumentation::Detail::kernels);
   ASSERT_EQ(recorder->state(), GpuRecorder::State::recording) << recorder->reason();

@@ -70,7 +70,7 @@ TEST_F(CudaDeviceTest, FailureOfAHostStreamReachesWhoWaitsForIt) {
   const auto event = device->make_event();
   device->worker().run([](const kernels::Exec&) { throw BackendError("work", 0, "broke on purpose", ""); });
   device->worker().record(*event);
-  // Either the wait or the synchronization tells.
+  // Either the wait or the synchronization reports it.
   EXPECT_THROW(
       {
         device->compute().wait(*event);
@@ -96,7 +96,7 @@ TEST_F(CudaDeviceTest, WaitMeansTheRecordMadeBeforeIt) {
   EXPECT_TRUE(event->reached());
 }
 
-/// The device's end waits for stamps, and would wait forever for one whose time nobody is going to give.
+/// The device's end waits for stamps, and would wait forever for one whose time never comes.
 TEST_F(CudaDeviceTest, AStampOfATimeThatNeverComesIsLeftOutAndHoldsUpNothing) {
   instrumentation::g_detail = static_cast<int>(instrumentation::Detail::kernels);
   const auto emitted = [](std::uint32_t a) {

@@ -19,7 +19,7 @@ namespace shardscope::gpu {
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    // Where a GPU is expected (tests/gpu/run.sh) its absence is an error, which make_cuda_device tells.
+    // Where a GPU is expected (tests/gpu/run.sh) its absence is an error, which make_cuda_device reports.
     if (device::cuda_device_count() == 0 && std::getenv("SHARDSCOPE_NEEDS_GPU") == nullptr)
       GTEST_SKIP() << "no CUDA device";
     device = device::make_cuda_device({});

@@ -190,7 +190,7 @@ void reduce_until_told(comm::Communicator& comm, device::Device& device) {
   }
 }
 
-// The others are in a collective that it does not come to: their kernels must leave, and nobody may wait for
+// The others are in a collective that it never enters: their kernels must leave, and no rank may wait for
 // it once more when communicators are destroyed.
 TEST(NcclRanks, ARankThatFailsFreesTheOthers) {
   const auto outcomes = run_ranks(3, kNever, [](comm::World& world, device::Device& device) {

@@ -99,7 +99,7 @@ def json_fields(text: str) -> set[str]:
 
 
 def described_fields() -> set[str]:
-    """Words of what stands in backticks in docs/metrics.md: "ranks[].time_ms.compute" has three."""
+    """Words in backticks in docs/metrics.md: "ranks[].time_ms.compute" has three."""
     return {word for quoted in re.findall(r"`([^`\n]+)`", METRICS.read_text()) for word in re.findall(r"\w+", quoted)}
 
 

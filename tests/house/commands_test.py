@@ -31,7 +31,7 @@ def documents() -> list[Path]:
 
 
 def code_of(text: str) -> list[str]:
-    """Lines of code blocks and what stands in backticks, commands in one line each."""
+    """Lines of code blocks and text in backticks, commands in one line each."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S) + ["\n".join(re.findall(r"^    (.*)$", text, re.M))]
     rest = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]

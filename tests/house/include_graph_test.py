@@ -87,7 +87,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
 def inside(name, place):
-    """Whether the file `name` is `place` or lies below it."""
+    """Whether the file `name` is `place` or below it."""
     return name == place or name.startswith(place + "/")
 
 

@@ -3,7 +3,7 @@
 
 Usage: paths_test.py [--self-test]
 
-Looked at is what stands in backticks or in a link of README.md, CONTRIBUTING.md and docs/*.md.
+Checks text in backticks and links of README.md, CONTRIBUTING.md and docs/*.md.
 A path may begin at the root, in runtime/, in app/ or in instrumentation/include; `*` stands for anything. A file name
 without a folder must be the name of a file somewhere. NAME stands for what a reader chooses.
 """

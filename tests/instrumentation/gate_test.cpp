@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A rank that passes gates on its own thread until told to end: per step a step gate, then for each of
+/// A rank that passes gates on its own thread until it is ended: per step a step gate, then for each of
 /// two micro-steps a micro-step gate, forward and backward gates of three modules, and one bucket gate.
 class Trainee {
  public:

@@ -37,7 +37,7 @@ TEST(NvtxRanges, AToolSeesPhasesModulesAndCollectives) {
   nvtx::note(event(K::collective_end, 7, static_cast<std::uint8_t>(CollectiveOp::all_gather)));
   nvtx::note(event(K::module_end, 1, static_cast<std::uint8_t>(Pass::forward)));
   nvtx::note(event(K::phase_end, 0, static_cast<std::uint8_t>(Phase::forward)));
-  // An end without its begin, and a begin whose end does not come: what it lies in closes it.
+  // An end without its begin, and a begin without an end: the enclosing range closes it.
   nvtx::note(event(K::module_end, 1, static_cast<std::uint8_t>(Pass::backward)));
   nvtx::note(event(K::phase_begin, 0, static_cast<std::uint8_t>(Phase::backward)));
   nvtx::note(event(K::module_begin, 1, static_cast<std::uint8_t>(Pass::backward)));

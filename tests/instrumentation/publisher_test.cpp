@@ -125,7 +125,7 @@ TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) 
     EXPECT_GT(cpu.value_or(1), 0);
     publisher.finish(0, "done");
   }
-  EXPECT_FALSE(publishing_cpu_ns()) << "the threads are found by their names, and these are gone";
+  EXPECT_FALSE(publishing_cpu_ns()) << "the threads are found by their names, and these have ended";
   const std::int64_t end = monotonic_now_ns();
   receiver.join();
   EXPECT_TRUE(taken.tables_first);
@@ -155,7 +155,7 @@ TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) 
 }
 
 TEST(Publisher, WithoutACollectorItBoundsMemoryCountsAndEndsSoon) {
-  PublisherOptions options = options_for("tcp://127.0.0.1:9");  // nobody listens there
+  PublisherOptions options = options_for("tcp://127.0.0.1:9");  // no process listens there
   options.queue_bytes = 1U << 20;
   options.ring_events = 4096;
   const auto begin = Clock::now();
@@ -356,7 +356,7 @@ TEST(RankLink, TablesAskedForAgainAndAgainDoNotPileUp) {
   control.bind(endpoints_of(endpoint).control);
   GateKeeper gate;
   RankLinkOptions options;
-  options.endpoint = endpoint;  // where nobody takes what is published
+  options.endpoint = endpoint;  // where nothing receives what is published
   options.key_file = kNoKey;
   options.gate = &gate;
   options.detail = [] { return 3; };

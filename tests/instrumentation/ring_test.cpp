@@ -173,7 +173,7 @@ TEST(Ring, ShapesMixedOverManyWrapsComeOutAsTheyWentIn) {
 }
 
 TEST(Ring, WithNobodyToEmptyItMemoryStaysAndEveryDropIsCounted) {
-  // 8 million events a second for 8 s, as a count: nobody waits for a collector that has stopped.
+  // 8 million events a second for 8 s, as a count: no thread waits for a collector that has stopped.
   constexpr std::uint64_t kEvents = 64'000'000;
   Ring ring(1U << 16);
   const std::size_t before = resident_bytes();
@@ -308,9 +308,9 @@ TEST(DrainPace, LooksRarelyWhileRingsFillSlowlyAndOftenWhileTheyFillFast) {
   EXPECT_EQ(pace.after(10), DrainPace::kShortest) << "and often for a while";
   pace.restart();
   for (int look = 0; look < 10; ++look) pause = pace.after(1, 250ms);
-  EXPECT_EQ(pause, DrainPace::kUnwatched) << "nobody looks";
+  EXPECT_EQ(pause, DrainPace::kUnwatched) << "no viewer watches";
   EXPECT_EQ(pace.after(1, 10s), DrainPace::kUnwatched) << "whatever a peer asks for";
-  EXPECT_EQ(pace.after(8), DrainPace::kLongest) << "somebody does, and at once";
+  EXPECT_EQ(pace.after(8), DrainPace::kLongest) << "with a viewer, at once";
   pace.restart();
   EXPECT_EQ(pace.after(1), DrainPace::kShortest * 2) << "somebody steps through the run";
   // A thread that begins to emit at 300,000 a second into 65,536 places is never late: how full a look finds

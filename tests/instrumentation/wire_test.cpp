@@ -355,7 +355,7 @@ TEST(Wire, AMomentToKeepHasItsTimeAndWords) {
   EXPECT_EQ(got.kind, RankCommand::Kind::keep);
   EXPECT_EQ(got.at_ns, command.at_ns);
   EXPECT_EQ(got.text, command.text);
-  EXPECT_EQ(round_trip(of(command), From::rank_control).reject, Reject::body) << "nobody below commands";
+  EXPECT_EQ(round_trip(of(command), From::rank_control).reject, Reject::body) << "no rank may send commands";
 }
 
 TEST(Wire, ALeaseIsANumberOfSecondsUpToADay) {

@@ -43,7 +43,7 @@ Doubles reference(const Doubles& qkv, const Shape& s) {
   return out;
 }
 
-/// Forward and backward by the kernels; scratch is exactly as large as was asked for and followed by a guard.
+/// Forward and backward by the kernels; scratch has exactly the requested size and is followed by a guard.
 struct Result {
   Array out, dqkv;
 };

@@ -27,7 +27,7 @@ def sample(name):
 
 
 def expand(node):
-    """Copies of a repeated child are told apart, so that one alone can be changed."""
+    """Copies of a repeated child are distinguished, so that one alone can be changed."""
     if "repeat" in node:
         child = node["children"][0]
         node["children"] = [{**copy.deepcopy(child), "name": str(i)} for i in range(node.pop("repeat"))]
@@ -91,7 +91,7 @@ class Composite(nn.Module):
         raise ValueError(f"kind {kind} has no PyTorch counterpart here")
 
     def take(self, node, result):
-        """The value of a result; the parameters beside it are kept for whoever reads them next."""
+        """The value of a result; the parameters returned with it are kept for the next module that reads them."""
         if not node.get("returns"):
             return result
         value, *handed = result

@@ -73,7 +73,7 @@ void set_overlap(const Change& change, plan::ZeroConfig& zero) {
 
 }  // namespace
 
-const std::vector<std::string>& asked_keys() {
+const std::vector<std::string>& supported_keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all{kStage, kOverlap};
     for (const CountKey& count : kCounts) all.emplace_back(count.key);
@@ -112,7 +112,7 @@ std::string why_no_settings(const instrumentation::RunTables& tables) {
 
 std::string why_not_asked(const instrumentation::RunTables& tables, const std::string& key) {
   if (std::string why = why_no_settings(tables); !why.empty()) return why;
-  const std::vector<std::string>& keys = asked_keys();
+  const std::vector<std::string>& keys = supported_keys();
   if (std::ranges::find(keys, key) != keys.end()) return "";
   const auto begins = [&](const char* with) { return key.starts_with(with); };
   if (key == "train_micro_batch_size_per_gpu")
@@ -150,7 +150,7 @@ plan::ZeroConfig changed_settings(const instrumentation::RunTables& tables, cons
   plan::ZeroConfig zero = recorded;
   for (const Change& change : changes) {
     if (std::string why = why_not_asked(tables, change.key); !why.empty())
-      refuse(change, fmt::format("{}; what can be asked: {}", why, fmt::join(asked_keys(), ", ")));
+      refuse(change, fmt::format("{}; what can be asked: {}", why, fmt::join(supported_keys(), ", ")));
     if (change.key == kStage) {
       set_stage(recorded, change, zero);
     } else if (change.key == kOverlap) {

@@ -19,7 +19,7 @@ namespace shardscope::analysis::attached {
 /// Why an option of `what-if` ("--search", "--link", "-o") does not apply to an attached run.
 [[nodiscard]] std::string why_no_option(const std::string& option);
 /// The keys that can be changed for a DeepSpeed run at some stage.
-[[nodiscard]] const std::vector<std::string>& asked_keys();
+[[nodiscard]] const std::vector<std::string>& supported_keys();
 
 /// Applies the changes to the recorded settings. Throws std::invalid_argument: key, value, why it cannot be
 /// changed, what can.

@@ -33,7 +33,7 @@ std::string module_at(const store::Store& store, std::uint32_t rank, std::int64_
 }
 
 /// " Ranks 0, 1: in the phase optimizer.": what running ranks do, while `missed` does not.
-std::string what_others_do(const std::vector<RankState>& ranks, const RankState& missed) {
+std::string state_of_others(const std::vector<RankState>& ranks, const RankState& missed) {
   std::map<std::string, std::vector<std::uint32_t>> doing;
   for (const RankState& one : ranks) {
     if (one.rank != missed.rank && !is_over(one) && one.how != RankState::How::stopped)
@@ -157,7 +157,7 @@ std::string no_rank_waits(const std::vector<RankState>& ranks, const RankState* 
   if (ranks.empty()) return "No event of any rank has arrived.";
   if (missed == nullptr) return "No rank waits in a collective for one that has not entered it.";
   return fmt::format("Rank {} {}; no rank waits in a recorded collective.", missed->rank, missed->doing) +
-         what_others_do(ranks, *missed);
+         state_of_others(ranks, *missed);
 }
 
 std::string how_all_ended(const std::vector<RankState>& ranks) {

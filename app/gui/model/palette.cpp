@@ -47,14 +47,21 @@ double luminance(Rgb color) {
 Palette parse_palette(std::string_view json) {
   const nlohmann::json theme = nlohmann::json::parse(json);
   const auto of = [&](const char* name) { return colour_of(theme.at(name), name); };
-  Palette out{of("base"),  of("panel"),  of("raised"),  of("line"), of("text"),
-              of("muted"), of("accent"), of("on_fill"), {},         {of("run_a"), of("run_b")},
-              {}};
+  Palette out{of("base"),   of("panel"),
+              of("raised"), of("line"),
+              of("text"),   of("muted"),
+              of("accent"), of("on_fill"),
+              {},           {of("run_a"), of("run_b")},
+              {},           {}};
   for (std::size_t i = 0; i < kMeanings.size(); ++i)
     out.meaning[i] = colour_of(theme.at("meaning").at(kMeanings[i]), kMeanings[i]);
   if (const auto owners = theme.find("owners"); owners != theme.end()) {
     for (const nlohmann::json& owner : *owners) out.owners.push_back(colour_of(owner, "owners"));
   }
+  for (const nlohmann::json& stop : theme.at("owner_scale"))
+    out.owner_scale.push_back(colour_of(stop, "owner_scale"));
+  if (out.owner_scale.size() < 2)
+    throw std::invalid_argument("theme: owner_scale has fewer than two colours");
   return out;
 }
 

@@ -57,6 +57,10 @@ struct Palette {
   Rgb runs[2];
   /// For owners and modules, by number, repeating; empty: hues (partition_cells.h).
   std::vector<Rgb> owners;
+  /// Scale by rank number in worlds too large for a colour of each owner (owner_hue() in partition_cells.h):
+  /// two or more colours, mixed in between. Lightness increases with the number, so that it works without
+  /// colour.
+  std::vector<Rgb> owner_scale;
   [[nodiscard]] Rgb of(Meaning what) const noexcept { return meaning[static_cast<int>(what)]; }
 };
 

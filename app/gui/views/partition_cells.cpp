@@ -1,7 +1,6 @@
 #include "app/gui/views/partition_cells.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -88,12 +87,11 @@ Rgb hue(std::size_t which, const Palette& colors) {
 
 Rgb owner_hue(std::uint32_t colour, std::uint32_t world, const Palette& colors) {
   if (world <= kOwnColours) return hue(colour, colors);
-  // From deep blue via green to yellow; lightness increases with the number, so that the scale works without
-  // colour.
-  constexpr std::array<Rgb, 5> kStops{0x3B4CC0, 0x2C8FBF, 0x2FB58A, 0x9BCB45, 0xF2E24B};
-  const float at = static_cast<float>(colour) / static_cast<float>(kScaleColours - 1) * (kStops.size() - 1);
-  const auto stop = std::min(static_cast<std::size_t>(at), kStops.size() - 2);
-  return mix(kStops[stop], kStops[stop + 1], at - static_cast<float>(stop));
+  const std::vector<Rgb>& stops = colors.owner_scale;
+  const float at = static_cast<float>(colour) / static_cast<float>(kScaleColours - 1) *
+                   static_cast<float>(stops.size() - 1);
+  const auto stop = std::min(static_cast<std::size_t>(at), stops.size() - 2);
+  return mix(stops[stop], stops[stop + 1], at - static_cast<float>(stop));
 }
 
 RemoteShardStyle not_here(Rgb color, const Palette& colors, float alpha) {

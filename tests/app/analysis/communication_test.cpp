@@ -112,7 +112,7 @@ TEST(Communication, TheRanksOfACollectiveAreThoseOfTheRuntimesGroups) {
   }
 }
 
-// Two pairs reduce beside each other, with the same numbers: rank 3 keeps rank 2 waiting, and nobody else.
+// Two pairs reduce at the same time, with the same numbers: rank 3 keeps only rank 2 waiting.
 TEST(Communication, GroupsBesideEachOtherDoNotWaitForOneAnother) {
   RunBuilder run(4);
   const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::shard, 2);

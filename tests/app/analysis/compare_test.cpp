@@ -106,7 +106,7 @@ TEST(Compare, StepsOfDifferentWorkAreComparedByTokens) {
   sb.config_json = R"({"gradient_accumulation_steps": 2, "lr": 2})";
   const std::string verdict = compare({{a, &sa}}, {{b, &sb}}).verdict;
   EXPECT_NE(verdict.find("B is 29.1 % faster than A in tokens per second"), std::string::npos) << verdict;
-  EXPECT_EQ(verdict.find("2000"), verdict.rfind("2000")) << "said once: " << verdict;
+  EXPECT_EQ(verdict.find("2000"), verdict.rfind("2000")) << "stated once: " << verdict;
   EXPECT_NE(verdict.find("(tokens of a step: 1000 and 2000)"), std::string::npos) << verdict;
   EXPECT_NE(verdict.find("not the same work in both (gradient_accumulation_steps: 1 -> 2)"),
             std::string::npos)

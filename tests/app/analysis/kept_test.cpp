@@ -1,4 +1,4 @@
-// What a recording with limits says of its run: figures of the steps that it keeps are those of a recording
+// Figures of a recording with limits: those of the steps that it keeps are the same as of a recording
 // that keeps everything, and what is not kept is named, never taken for idle time.
 #include "app/analysis/kept.h"
 
@@ -187,7 +187,7 @@ TEST_F(KeptPart, TheSummarySaysWhatItIsOf) {
   EXPECT_EQ(nlohmann::json::parse(to_json(part))["kept"]["whole_steps"], part.kept->whole_steps);
 }
 
-/// The recorder measures them with no digest at hand: they are what the partition of time says of all steps.
+/// The recorder measures them with no digest at hand: they equal the partition of time of all steps.
 TEST_F(KeptPart, OwnTimesOfAllStepsAreThoseOfThePartition) {
   struct Sum {
     std::uint32_t steps = 0;

@@ -55,7 +55,7 @@ TEST(MicroBatches, PaddingIsOfAllPositionsAndUnevennessOfEachMicroStep) {
   EXPECT_EQ(written["ranks"][1]["micro_batches"]["tokens"], 36);
 }
 
-// Of a micro-step that a rank lost nobody knows who was the largest.
+// The largest rank of a micro-step that a rank lost is unknown.
 TEST(MicroBatches, ALostOneLeavesItsMicroStepOut) {
   RunBuilder run(2);
   add_step(run, 0, 0, {{4, 40, 0}, {4, 16, 0}});

@@ -121,7 +121,7 @@ TEST(NcclRas, ListsOfMissingRanksEndWithTheirNumber) {
   EXPECT_EQ(endless.missing.at(0).ranks.size(), 2U);
 }
 
-/// Ranks of different status are those of a communicator that is made or torn down: nobody is behind.
+/// Ranks of different status are those of a communicator that is made or torn down: no rank is behind.
 TEST(NcclRas, DifferentStatusIsNotBehind) {
   const RasAnswer answer = parse_ras(
       "Communicators... (0.00s)\n#0-0 (9e17999afaa87dbb) MISMATCH\n  Communicator ranks have different "

@@ -60,7 +60,7 @@ class Story {
         break;
       }
       case Truth::never_used:
-        // The step waits for it (no module does), or nobody.
+        // The step waits for it (no module does), or there is no wait.
         give_up(id, end + draw(50), end + 60, chance(50) ? ev::kNoId : kModule, ev::StatusCause::partition);
         ++expected_.unused;
         break;

@@ -1,4 +1,4 @@
-// Several runs against the first: no more is said of them together than the steps bear.
+// Several runs against the first: no claim about all of them goes beyond what their steps support.
 #include "app/analysis/sweep.h"
 
 #include <gtest/gtest.h>

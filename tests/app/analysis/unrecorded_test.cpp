@@ -81,7 +81,7 @@ struct Training {
     events = sorted(std::move(events));
   }
 
-  /// Without what lies in `stretches`, but for the steps themselves: each is dropped before a chunk of its
+  /// Without the events in `stretches`, but for the steps themselves: each is dropped before a chunk of its
   /// own.
   [[nodiscard]] store::Store recorded_without(const std::vector<Interval>& stretches,
                                               std::size_t sealed) const {

@@ -1,4 +1,4 @@
-// What `watch` says of an interval and what it takes for a trigger.
+// What `watch` reports of an interval, and what it treats as a trigger.
 #include "app/analysis/watch.h"
 
 #include <gtest/gtest.h>

@@ -103,7 +103,7 @@ TEST_F(Tables, StepsAndTimesDivideWhatThereIs) {
   std::int64_t of_steps = 0;
   for (const store::StepRow& step : store_.steps()) {
     const auto found = rows_by_rank("spans", of_ranks({1}, {step.step, step.step}));
-    ASSERT_EQ(found.size(), 1U) << "a step that is asked for twice is one";
+    ASSERT_EQ(found.size(), 1U) << "a step that is requested twice is one";
     of_steps += found.at(1);
   }
   EXPECT_LE(of_steps, spans.at(1));

@@ -81,7 +81,7 @@ class ConfigurationErrors(OneLineErrors):
                 printed = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"],
                                     f"shardscope: {config} with --set: foo: unknown key", temporary=folder)
                 self.assertNotIn(folder, printed)
-                self.assertNotRegex(printed, r":\d+:\d+:")  # nobody has the file that these would be lines of
+                self.assertNotRegex(printed, r":\d+:\d+:")  # the user has no file with these lines
                 # Nothing stays in the temporary folder.
                 self.assertEqual([path for path in os.listdir(folder) if "shardscope" in path], [])
 

@@ -27,7 +27,7 @@ class Errors(OneLineErrors):
 
     def test_pipes_are_refused_not_waited_for(self):
         with tempfile.TemporaryDirectory() as folder:
-            # Nobody writes to it: whoever opens it to read waits for ever.
+            # It has no writer: opening it for reading blocks for ever.
             pipe = pathlib.Path(folder) / "pipe.json"
             os.mkfifo(pipe)
             what = "is a pipe or a device, not a file; write it to a file first"

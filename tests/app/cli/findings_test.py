@@ -97,7 +97,7 @@ class Findings(unittest.TestCase):
         self.assertNotIn("16-bit", bound["next_step"])
         after = self.follow(run, "link_bound", 0.3)
         self.assertAlmostEqual(run.step_ms - after.step_ms, bound["gain_ms"], delta=0.05 * bound["gain_ms"])
-        # Nothing is played where nobody wants it: the first thing to try stays, and no gain is given.
+        # With --plays 0 nothing is simulated: the first advice stays, and no gain is given.
         unplayed = {one["id"]: one for one in json.loads(said("findings", run.recording, "--json", "--plays", 0))}["link_bound"]
         self.assertTrue(unplayed["changes"])
         self.assertIsNone(unplayed["gain_ms"])

@@ -1,4 +1,4 @@
-// A recorder with limits over a collector whose one rank says steps made here: what becomes a moment of its
+// A recorder with limits on a collector whose one rank sends steps made here: what becomes a moment of its
 // recording, and what is kept around it.
 #include "app/cli/flight_recorder.h"
 
@@ -90,7 +90,7 @@ class FlightRecorderTest : public testing::Test {
   }
 
  private:
-  /// In the past, one step after the other, so that none lies after now.
+  /// In the past, one step after the other, so that none is in the future.
   static std::vector<Event> events_of(const std::vector<MadeStep>& steps) {
     std::int64_t at = monotonic_now_ns();
     for (const MadeStep& step : steps) at -= step.ms * kMs;
@@ -210,7 +210,7 @@ TEST_F(FlightRecorderTest, MomentsAtTheTopReachTheRecordersOfNodes) {
       collector.read([&](const store::Store& store) { texts = all_texts(store); });
       return texts;
     };
-    // Each recorder acts once a second: the node's may do so before the one that was asked.
+    // Each recorder acts once a second: the node's may act before the one that got the request.
     EXPECT_TRUE(rank.until([&] {
       viewer.poll(seen, 5ms);
       above.look();
@@ -228,11 +228,11 @@ TEST_F(FlightRecorderTest, MomentsAtTheTopReachTheRecordersOfNodes) {
   for (const std::string& path : {path_, node_path_}) {
     const store::Store read = store::open_recording(path, nullptr);
     ASSERT_EQ(read.moments().size(), 2U) << path;
-    const store::Moment &slow = read.moments()[0], &asked = read.moments()[1];
+    const store::Moment &slow = read.moments()[0], &requested = read.moments()[1];
     EXPECT_EQ(slow.kind, "slow_step");
     EXPECT_EQ(slow.at_ns, read.steps()[20].begin_ns) << "one machine, one clock";
-    EXPECT_EQ(asked.kind, store::kRequested);
-    EXPECT_EQ(asked.text.find("the fan is loud, requested by "), 0U) << asked.text;
+    EXPECT_EQ(requested.kind, store::kRequested);
+    EXPECT_EQ(requested.text.find("the fan is loud, requested by "), 0U) << requested.text;
   }
 }
 

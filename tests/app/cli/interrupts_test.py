@@ -21,7 +21,7 @@ import time
 from command_line import BIN, ENV, ROOT, CommandTest, main, read, said, shardscope
 
 LIMIT_S = 60
-# Ends only when it is told to.
+# Ends only on a signal.
 ENDLESS = ["--ranks", "1", "--model", "mlp", "--data", "golden:mlp", "--steps", "100000000"]
 RUN = ["run", "--config", ROOT / "samples/stage0.json", *ENDLESS]
 
@@ -50,7 +50,7 @@ def has_events(recording):
 
 
 def ended(pid):
-    """Also as a zombie of whoever adopted it."""
+    """Also as a zombie of the process that adopted it."""
     with contextlib.suppress(FileNotFoundError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return True

@@ -37,7 +37,7 @@ def family(pid):
 
 
 def ended(pid):
-    """Also as a zombie of whoever adopted it. The first thread is one while others still end; the last closes the files."""
+    """Also as a zombie of the process that adopted it. The first thread is one while others still end; the last closes the files."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z" \
             and len(list(pathlib.Path(f"/proc/{pid}/task").iterdir())) == 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a recording lacks stands beside every figure made from it: info, summary, compare, text and JSON.
+"""Events that a recording lacks are noted with every figure made from it: info, summary, compare, text and JSON.
 
 Usage: losses_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
@@ -118,7 +118,7 @@ class Losses(unittest.TestCase):
         # The reason of a gap, what is wrong with the recording, and what ranks and collectors said.
         where = {("chrome", "gap"): [e["name"] for e in trace if e["cat"] == "gap"],
                  ("chrome", "problem"): [e["name"] for e in trace if e["cat"] == "message"],
-                 # The problem holds the same words: only what stands behind the annotation's name is the gap's.
+                 # The problem holds the same words: only the text after the annotation's name is the gap's.
                  ("perfetto", "gap"): re.findall("reason.{1,4}[0-9]+ events that[ a-z]*", perfetto.decode("utf-8", "replace"),
                                                  re.DOTALL),
                  ("perfetto", "problem"): [perfetto.decode("utf-8", "replace")],

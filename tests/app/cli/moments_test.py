@@ -75,7 +75,7 @@ class Moments(CommandTest):
         step, at_ns, end_ns = self.rows(f"SELECT step, at_ns, end_ns FROM moments WHERE kind = '{kind}' ORDER BY id LIMIT 1")[0]
         kept = self.rows(f"""SELECT count(*) FROM chunks WHERE begin_ns + clock_offset_ns < {end_ns}
                              AND end_ns + clock_offset_ns > {at_ns}""")[0][0]
-        self.assertGreater(kept, 0, "what lies around it is there")
+        self.assertGreater(kept, 0, "the events around it are there")
         self.assertEqual(self.rows(f"SELECT 1 FROM sums WHERE begin_ns > {at_ns} AND end_ns < {end_ns}"), [], "all of it")
         return step
 

@@ -70,7 +70,7 @@ class OutputErrors(OneLineErrors):
             said(*run, "--record", recording, "--save", weights, "--seed", "5", "--overwrite")
             self.assertNotEqual(before[0], recording.read_bytes())
             self.assertNotEqual(before[1], weights.read_bytes())
-            # What is no recording is nobody's to replace, asked or not.
+            # A file that is no recording is not replaced, with or without the option.
             self.refused([*run, "--record", weights, "--overwrite"], str(weights), "not a recording")
 
     def test_there_is_a_place_for_what_is_written(self):

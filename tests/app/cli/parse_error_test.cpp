@@ -1,4 +1,4 @@
-// What is said of a command line that cannot be read.
+// Errors for a command line that cannot be parsed.
 #include "app/cli/parse_error.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""A clock that is not known well: a rank on a host of its own, as the kernel says it, whose way to the collector takes 30 ms. Where
+"""A clock with a large residual: a rank on a host of its own (a network namespace), 30 ms from the collector. Where
 the collector is near it, the finding is gone. Needs root, for the namespaces of that host."""
 import os
 import pathlib
@@ -124,7 +124,7 @@ class Clock(unittest.TestCase):
             far = found["clock_residual"]
             self.assertEqual(far["rank"], max(residuals, key=residuals.get))
             self.assertEqual(far["rank"], 1)
-            # Nothing tells when within the way there and back an answer was written.
+            # The time of an answer within its round trip is unknown.
             self.assertLess(residuals[1], 2 * DELAY_S * 1e9)
             self.assertIn("collector near the ranks", far["next_step"])
             near, after = self.recorded(folder, 0)

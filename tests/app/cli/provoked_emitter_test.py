@@ -1,4 +1,4 @@
-"""Causes that lie in a program beside Shardscope, played through the C interface (tests/instrumentation/c_api/provoked_run.c), and
+"""Causes within the emitting program, produced through the C interface (tests/instrumentation/c_api/provoked_run.c), and
 the same program without them."""
 import pathlib
 import subprocess
@@ -72,7 +72,7 @@ class Emitter(unittest.TestCase):
         self.assertAlmostEqual(after["step_ms"]["median"], 200 * 0.02, delta=0.1)
 
     def test_a_rank_that_ended_and_is_waited_for(self):
-        """Seen while the other rank stands in its all-reduce; where both end there is nothing to see."""
+        """Visible while the other rank is in its all-reduce; once both have ended there is nothing to see."""
         for cause in ((), ("without",)):
             recording, endpoint = self.folder / f"pair{len(cause)}.zscope", f"ipc://{self.folder}/pair{len(cause)}.sock"
             collector = subprocess.Popen([BIN / "shardscope", "record", recording, "--listen", endpoint], env=ENV,

@@ -26,7 +26,7 @@ class Provoked(command_line.CommandTest):
         self.folder = pathlib.Path(kept.name)
 
     def test_events_that_a_collector_does_not_take(self):
-        """It stands still while a rank emits more than its queue holds; where it goes on nothing is missing."""
+        """It is stopped while a rank emits more than its queue holds; where it is not stopped nothing is missing."""
         found, summary = self.stopped("stopped", 2, "--set", "shardscope.queue_bytes=65536")
         self.assertGreater(summary["dropped"], 0)
         self.assertIn(f"{summary['dropped']} events dropped", found["events_missing"]["evidence"])

@@ -59,7 +59,7 @@ class RehearsedHangs(command_line.CommandTest):
                     text = asked.stdout if asked.returncode == 0 else text
                 else:
                     text = said("why", self.recording)
-            stands = run.poll() is None
+            hangs = run.poll() is None
         finally:
             # Ranks would wait as long as --collective-timeout says; and mpirun may not notice that ranks which ended within
             # one moment are gone.
@@ -67,9 +67,9 @@ class RehearsedHangs(command_line.CommandTest):
                 end_below(run.pid)
             warnings = run.communicate()[1]
         self.assertIn("warning: --fault: this run rehearses a hang: rank 1 ", warnings)
-        return stands, text
+        return hangs, text
 
-    def stands(self, *arguments, **more):
+    def still_hangs(self, *arguments, **more):
         self.assertTrue(self.why(*arguments, **more)[0])
 
     def test_an_early_return(self):
@@ -84,7 +84,7 @@ class RehearsedHangs(command_line.CommandTest):
         self.why(3, "skip-module,module=blk.1", "for blk.1.ln (528 B); rank 1 all-gather #119 for blk.2.ln (528 B). " + other, ALONE)
 
     def test_a_skipped_module_whose_ranks_wait_for_each_other(self):
-        self.stands(3, "skip-module,module=blk.1",
+        self.still_hangs(3, "skip-module,module=blk.1",
                     "Ranks 0, 2 wait in reduce-scatter #32 for out and 21 more parameters (392 KiB) for rank 1, since {S} (at least "
                     "{S}). Rank 1 never entered it: it waits in all-gather #32 for blk.2.ln (528 B) for ranks 0, 2; the last gate "
                     "that it passed is post-forward of blk.2, its last event is of {S}. The ranks issued different collectives "
@@ -98,21 +98,21 @@ class RehearsedHangs(command_line.CommandTest):
         self.why(3, "swap-modules,module=blk.0", "for blk.0.ln (528 B); rank 1 all-gather #116 for blk.1.ln (528 B). " + other, ALONE)
 
     def test_fewer_batches(self):
-        self.stands(2, "fewer-steps", "Ranks 0, 2 wait in reduce #11 for out and 21 more parameters (392 KiB) for rank 1, since {S} (at "
+        self.still_hangs(2, "fewer-steps", "Ranks 0, 2 wait in reduce #11 for out and 21 more parameters (392 KiB) for rank 1, since {S} (at "
                     "least {S}). Rank 1 never entered it: it is between two steps, after step 4; the last gate that it passed is "
                     "optimizer 4")
-        self.stands(3, "fewer-steps", "Ranks 0, 2 wait in all-gather #115 for inp (2.77 KiB) for rank 1, since {S} (at least {S}). Rank "
+        self.still_hangs(3, "fewer-steps", "Ranks 0, 2 wait in all-gather #115 for inp (2.77 KiB) for rank 1, since {S} (at least {S}). Rank "
                     "1 never entered it: it is between two steps, after step 4; the last gate that it passed is optimizer 4", ALONE)
 
     def test_fewer_micro_batches(self):
         twice = {"gradient_accumulation_steps": 2}
         for stage, waited in ((2, "reduce #17 for out and 21 more parameters (392 KiB)"), (3, "for inp (2.77 KiB)")):
-            self.stands(stage, "fewer-micro-steps", f"{waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered it: it is "
+            self.still_hangs(stage, "fewer-micro-steps", f"{waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered it: it is "
                         "in the phase optimizer; the last gate that it passed is optimizer 5", {**ALONE, **twice})
 
     def test_a_rank_that_saves_alone(self):
         for stage, waited in ((2, "reduce #11 for out and 21 more parameters (392 KiB)"), (3, "all-gather #115 for inp (2.77 KiB)")):
-            self.stands(stage, "save-alone", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered "
+            self.still_hangs(stage, "save-alone", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered "
                         "it: it is in the phase checkpoint save; the last gate that it passed is optimizer 4", ALONE,
                         ("--checkpoint", self.folder / f"checkpoints{stage}"))
 
@@ -123,11 +123,11 @@ class RehearsedHangs(command_line.CommandTest):
 
     def test_a_rank_that_is_stopped(self):
         for stage, waited in ((2, "reduce #11 for out and 21 more parameters (392 KiB)"), (3, "all-gather #115 for inp (2.77 KiB)")):
-            self.stands(stage, "stop", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered it: "
+            self.still_hangs(stage, "stop", f"Ranks 0, 2 wait in {waited} for rank 1, since {{S}} (at least {{S}}). Rank 1 never entered it: "
                         "it is stopped since {S}", ALONE)
 
     def test_of_two_ranks_each_waits_for_the_other(self):
-        self.stands(3, "fewer-steps", "Rank 0 waits in all-gather #115 for inp (2.75 KiB) for rank 1, since {S} (at least {S}). Rank 1 "
+        self.still_hangs(3, "fewer-steps", "Rank 0 waits in all-gather #115 for inp (2.75 KiB) for rank 1, since {S} (at least {S}). Rank 1 "
                     "never entered it", ALONE, ranks=2)
 
     def test_such_a_run_says_what_it_is(self):

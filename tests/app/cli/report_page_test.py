@@ -39,7 +39,7 @@ CONTRAST = r"""(() => {
   }
   return {seen, poor};
 })()"""
-# Elements whose right edge lies beyond the page, but for what is within a part that scrolls by itself.
+# Elements whose right edge is beyond the page, but for what is within a part that scrolls by itself.
 BEYOND = r"""[...document.querySelectorAll('body *')].filter(e => {
   if (e.getBoundingClientRect().right <= document.documentElement.clientWidth + 1 || e.closest('[hidden], details:not([open]) > :not(summary)')) return false;
   for (let p = e.parentElement; p; p = p.parentElement)

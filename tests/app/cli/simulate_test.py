@@ -201,7 +201,7 @@ class Simulate(CommandTest):
     def test_many_ranks_over_a_live_collector(self):
         with tempfile.TemporaryDirectory() as folder:
             recording = pathlib.Path(folder) / "run.zscope"
-            endpoint = f"ipc://{folder}/collector"  # nobody else can take it, as they can a free port
+            endpoint = f"ipc://{folder}/collector"  # no other process can take it, unlike a free port
             recorder = subprocess.Popen([BIN / "shardscope", "record", recording, "--listen", endpoint], env=ENV,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             try:
@@ -217,7 +217,7 @@ class Simulate(CommandTest):
             self.assertEqual([rank["rank"] for rank in info["ranks"]], list(range(96)))
             self.assertEqual({(rank["dropped"], rank["lost_messages"]) for rank in info["ranks"]}, {(0, 0)})
             self.assertEqual(len({rank["host"] for rank in info["ranks"]}), 12)  # nodes of eight
-            self.assertEqual(info["run"]["parameters"], 52)  # one rank told the lists for all
+            self.assertEqual(info["run"]["parameters"], 52)  # one rank sent the lists for all
 
     def test_ranks_of_several_processes_publish_live_to_the_collectors_of_their_nodes(self):
         """As where thousands of ranks need more open files than a process may have: here 8 ranks' for each."""

@@ -167,7 +167,7 @@ class Watch(CommandTest):
         self.assertEqual(watch.wait(20), 128 + 15)
 
     def test_one_that_lags_behind_can_be_ended(self):
-        """It gets no processor while the run goes on, and has all of its steps left at the end: a signal ends it meanwhile."""
+        """It gets no processor during the run, and has all steps left at the end: a signal ends it meanwhile."""
         recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
         endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
         watch = self.start("watch", endpoint, "--interval", "0.3")

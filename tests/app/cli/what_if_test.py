@@ -275,7 +275,7 @@ class WhatIf(CommandTest):
                 ((self.recording, "--model", "gpt2"), ("gpt2", "give the model that was trained")),
                 ((self.recording, "--ranks", "0"), ("0 is not a number above 0",)),
                 ((one_node, "--ranks", "8", "--ranks-per-node", "4"), ("--ranks 8", "--node-link")),
-                # Links that nobody measured: no speed is made up for them.
+                # Links without a measurement: no speed is made up for them.
                 ((self.recording, *HPZ), ("of a node", "--link")),
                 ((self.recording, "--set", 'zero_optimization.offload_optimizer={"device":"cpu"}'),
                  ("device and host", "--host-link"))):

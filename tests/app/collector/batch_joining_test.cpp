@@ -66,7 +66,7 @@ TEST(BatchJoining, WhatIsMissingBeforeABatchStaysBeforeIt) {
   wire::Batch restarted = batch_of(6);
   restarted.relay->source_incarnation = kSource + 1;
   EXPECT_FALSE(may_join(one, restarted));
-  EXPECT_FALSE(may_join(one, batch_of(6, 0))) << "one without events says what is missing";
+  EXPECT_FALSE(may_join(one, batch_of(6, 0))) << "one without events reports what is missing";
   wire::Batch direct = batch_of(6);
   direct.relay.reset();
   EXPECT_FALSE(may_join(one, direct));

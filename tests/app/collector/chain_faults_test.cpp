@@ -70,7 +70,7 @@ TEST(ChainFaults, ARankIsThereWhileItsNodeSaysSo) {
         return top.status().ranks_connected == 1;
       },
       20s))
-      << "rank 1 says nothing, and its node does not name it";
+      << "rank 1 sends nothing, and its node does not list it";
   for (int i = 0; i < 20; ++i) {
     send_hello();
     std::this_thread::sleep_for(50ms);

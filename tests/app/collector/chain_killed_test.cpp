@@ -101,7 +101,7 @@ TEST(ChainKilled, AKilledNodeCollectorLeavesAGapAtMostAndTheRestIsWhole) {
     ASSERT_TRUE(until([&] { return top.status().events == 2 * 10 * kStepEvents; }));
     first.kill();
     steps(10);  // to none
-    EXPECT_FALSE(top.status().finished) << "the run goes on";
+    EXPECT_FALSE(top.status().finished) << "the run continues";
     ASSERT_EQ(second.begin(endpoint, top.publish_endpoint()), endpoint);
     // What was on its way to the killed one is lost with it. From when the second one passes on what both
     // ranks send, nothing is.

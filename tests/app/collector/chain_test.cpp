@@ -239,7 +239,7 @@ TEST(Chain, AnUpperCollectorThatStartsAnewLearnsTheRunAgain) {
   ASSERT_TRUE(until([&] { return monotonic_now_ns() > confirmed; }));
   top.reset();
   for (std::uint32_t i = 10; i < 15; ++i) step(i);
-  ASSERT_TRUE(until([&] { return node.status().events == 15 * 2 * kEach; })) << "the node goes on";
+  ASSERT_TRUE(until([&] { return node.status().events == 15 * 2 * kEach; })) << "the node continues";
   top = std::make_unique<Collector>(local(endpoint));
   ASSERT_TRUE(eventually([&] { return top->status().ranks_connected == 2; }));
   for (std::uint32_t i = 15; i < 20; ++i) step(i);

@@ -70,7 +70,8 @@ TEST(ClockEstimator, RecoversOffsetAndDriftWithinItsResidual) {
       world.ping(clock, host, {}, t);
       expect_truth(clock, host, t, "drift " + std::to_string(drift_ppm));
       if (i > 20) {
-        EXPECT_LT(clock.residual_ns(host.shows(t)), 120'000) << "and the residual says something";
+        EXPECT_LT(clock.residual_ns(host.shows(t)), 120'000)
+            << "and the residual is small enough to be of use";
       }
     }
     EXPECT_NEAR(clock.drift_ns_per_s(), -drift_ppm * 1e3, 4'000)

@@ -41,9 +41,9 @@ TEST(Idle, ACollectorWithoutConnectionsSleeps) {
   const int stranger = connect_raw(collector.publish_endpoint());
   ASSERT_GE(stranger, 0);
   std::this_thread::sleep_for(100ms);
-  EXPECT_GT(sleeps_per_s(), kMost) << "whoever is connected is looked at";
+  EXPECT_GT(sleeps_per_s(), kMost) << "connections are checked while there are any";
   close(stranger);
-  EXPECT_TRUE(eventually([] { return sleeps_per_s() < kMost; }, 15s)) << "gone, and not forgotten";
+  EXPECT_TRUE(eventually([] { return sleeps_per_s() < kMost; }, 15s)) << "once it has disconnected";
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ TEST_F(LocalAccess, WhatAViewerDidIsRecordedWithItsName) {
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[3], "detail lowered from params to steps by key 'anna' from 127.0.0.1");
   EXPECT_EQ(store::control_lines(store.messages(), 1).size(), 3U);  // one, the lowered detail, how many more
-  // Complete, but not of all that was asked for.
+  // Complete, but without all that was requested.
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "shardscope";
   if (!fs::exists(program)) return;  // a build of some tests only
   const std::string reported = output_of(program.string() + " info " + path);

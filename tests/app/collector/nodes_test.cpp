@@ -48,7 +48,7 @@ TEST(Nodes, WhoseConnectionIsTakenByAnotherIsNotAwaited) {
   nodes.hello_received(1, "x", "alpha", false, 0);
   nodes.at("x")->answer.sent_before(1);
   nodes.hello_received(2, "x", "beta", false, 0);
-  EXPECT_FALSE(nodes.any_awaited()) << "its answers cannot be told apart from the other's";
+  EXPECT_FALSE(nodes.any_awaited()) << "its answers cannot be distinguished from the other's";
 }
 
 /// One peer may say that it is ever another process.
@@ -98,7 +98,7 @@ TEST(Nodes, SilenceIsSaidOnceAndEndsWithAHello) {
   EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s), Strings{});
   EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s + 0.1), Strings{"alpha"});
   EXPECT_EQ(nodes.take_newly_silent(Nodes::kSilent_s + 0.2), Strings{});
-  EXPECT_EQ(nodes.pings_due(7), Strings{"b"}) << "who is silent is not asked";
+  EXPECT_EQ(nodes.pings_due(7), Strings{"b"}) << "a silent node is not pinged";
   EXPECT_EQ(nodes.hello_received(7, "a", "alpha", false, 8), HelloOutcome::back);
   EXPECT_EQ(nodes.hello_received(7, "a", "alpha", false, 9), HelloOutcome::again);
   EXPECT_EQ(nodes.pings_due(9), (Strings{"a", "b"}));

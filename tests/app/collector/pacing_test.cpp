@@ -42,7 +42,7 @@ TEST(Pacing, TheFirstTurnHasNotStalled) {
   EXPECT_EQ(pacing.stalled_s(1000), 0);
   EXPECT_EQ(pacing.stalled_s(1001.5), 0);
   EXPECT_EQ(pacing.stalled_s(1001.5 + Pacing::kStall_s), Pacing::kStall_s);
-  EXPECT_EQ(pacing.stalled_s(1004), 0) << "it is said once";
+  EXPECT_EQ(pacing.stalled_s(1004), 0) << "it is reported once";
 }
 
 TEST(Pacing, RoundsAreRarerTheMoreRanksThereAreAndAViewerThatComesEndsTheWait) {
@@ -65,7 +65,7 @@ TEST(Pacing, WithoutAViewerRoundsOverThousandsOfRanksAreRarerStill) {
   pacing.round_begun(10, 4096);
   EXPECT_FALSE(pacing.round_due(10.19, false));
   EXPECT_TRUE(pacing.round_due(10.21, false));
-  EXPECT_TRUE(pacing.round_due(10.01, true)) << "a viewer that comes is noticed at once";
+  EXPECT_TRUE(pacing.round_due(10.01, true)) << "a new viewer is noticed at once";
   (void)pacing.watch(Watch::active, 4096);
   pacing.round_begun(20, 4096);
   EXPECT_TRUE(pacing.round_due(20.06, false));
@@ -82,7 +82,7 @@ TEST(NodeHello, ARunOfLessThanHalfASecondIsNamedAgainUntilTheCollectorAbovePings
     node.hello_sent(true);
   }
   EXPECT_GE(hellos, 3);
-  EXPECT_LE(hellos, 5) << "each comes after twice the time";
+  EXPECT_LE(hellos, 5) << "the intervals double";
   EXPECT_FALSE(node.known());
   EXPECT_TRUE(node.pinged(7, 10.3));
   EXPECT_TRUE(node.known());
@@ -103,7 +103,7 @@ TEST(NodeHello, ANodeIsNamedOnceItsConnectionHasTakenAHello) {
   node.hello_sent(false);
   EXPECT_TRUE(node.named());
   node.begin_anew();
-  EXPECT_FALSE(node.named()) << "over another connection nothing has been said";
+  EXPECT_FALSE(node.named()) << "over another connection nothing has been sent";
   EXPECT_TRUE(node.due(10 + 2 * NodeHello::kFirst_s)) << "and at once";
 }
 
@@ -132,7 +132,7 @@ TEST(RelayProgress, OnlyTheLastPauseOfARankIsAnsweredAbove) {
 
 TEST(RelayProgress, TheEndWaitsForTheLastWordOfTheCollectorAboveAndNotForEver) {
   RelayProgress relayed;
-  EXPECT_FALSE(relayed.over(false, true, true, true, 10, 5)) << "a rank goes on";
+  EXPECT_FALSE(relayed.over(false, true, true, true, 10, 5)) << "a rank continues";
   EXPECT_TRUE(relayed.over(true, true, true, true, 11, 5));
   RelayProgress unanswered;
   EXPECT_FALSE(unanswered.over(true, false, true, false, 10, 5)) << "not all has been sent";
@@ -237,7 +237,7 @@ TEST(HelloAgreement, ASumIsThatOfTheProcessesInAnyOrder) {
   EXPECT_EQ(hello_sum(1, 10) + hello_sum(2, 20), hello_sum(2, 20) + hello_sum(1, 10));
   EXPECT_NE(hello_sum(1, 10) + hello_sum(2, 20), hello_sum(1, 20) + hello_sum(2, 10));
   EXPECT_NE(hello_sum(1, 10), hello_sum(1, 11)) << "a rank that was started again";
-  EXPECT_NE(hello_sum(0, 0), 0U) << "which is what one says that says no sum";
+  EXPECT_NE(hello_sum(0, 0), 0U) << "which stands for an unknown sum";
 }
 
 }  // namespace

@@ -354,7 +354,7 @@ TEST(Pause, TheFirstGateThatDifferedIsNamedAlsoWhereItIsKnownLate) {
       << "that was before the resume";
   run.command(Ask::resume);
   run.pauses.ranks_differ("as gate 80 rank 0 evaluated");
-  EXPECT_EQ(run.pauses.control(now_s()).note, "") << "a run that goes on is not stopped";
+  EXPECT_EQ(run.pauses.control(now_s()).note, "") << "a running run is not stopped";
 }
 
 TEST(Pause, AChangeOfDetailTakesTheNoteOfARefusalAway) {

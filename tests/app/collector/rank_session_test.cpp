@@ -142,7 +142,8 @@ TEST(RankSession, ManyRestartsOfARankTakeNoMemory) {
   const std::uint64_t many = 100'000;
   for (std::uint64_t process = 2; process <= many; ++process) {
     ASSERT_TRUE(rank.accept(header(process, 0), 1).new_process);
-    ASSERT_EQ(rank.accept(header(1, process), 1).order, Order::stale) << "who goes on speaking stays known";
+    ASSERT_EQ(rank.accept(header(1, process), 1).order, Order::stale)
+        << "a process that keeps sending stays known";
   }
   EXPECT_EQ(rank.accept(header(many - 1, 1), 1).order, Order::stale);
   EXPECT_EQ(rank.known_replaced(), RankSession::kKnownReplaced);

@@ -1,4 +1,4 @@
-// What a node's collector says of itself and its ranks to the one above.
+// The hellos that a node's collector sends for itself and its ranks to the one above.
 #include "app/collector/relay_hellos.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(RelayHellos, NoRankIsNamedBeforeItsNode) {
   EXPECT_EQ(hellos.node_hello_sent(true).size(), 2U);
   EXPECT_TRUE(hellos.passes(header_of(3)));
   EXPECT_FALSE(hellos.rank_hello(header_of(3), wire::Hello{}, 12)) << "the node is named";
-  EXPECT_FALSE(hellos.passes(header_of(3))) << "it only says it again";
+  EXPECT_FALSE(hellos.passes(header_of(3))) << "it is only a repetition";
   hellos.not_taken(3);
   EXPECT_TRUE(hellos.passes(header_of(3)));
 }

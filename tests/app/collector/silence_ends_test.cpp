@@ -1,5 +1,5 @@
-// How the silence of a rank ends beside its next message: another route, another process, its end; and what a
-// pause makes of one that a node's collector calls silent.
+// How the silence of a rank ends other than by its next message: another route, another process, its end; and
+// what a pause makes of one that a node's collector calls silent.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,13 +158,13 @@ TEST(RelayedSilence, OfARestartedRankItEndsAlthoughItsNodeSaidSoFirst) {
         said_s = std::stod(one.text.substr(at + kAgain.size()));
     }
   });
-  EXPECT_GE(said_s, 6.5) << "what its node's text said is part of it";
+  EXPECT_GE(said_s, 6.5) << "what its node's text reported is part of it";
   hello(9);  // another restart: of no silence
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(silences_in(top).size(), 1U);
 }
 
-/// The rank's next process said hello before the text about the one before it came: they come over different
+/// The hello of the rank's next process came before the text about the previous one: they come over different
 /// connections.
 TEST(RelayedSilence, OfAProcessThatHasBeenReplacedEndsWithItsText) {
   Collector top(local());
@@ -194,7 +194,7 @@ TEST(RelayedSilence, OfAProcessThatHasBeenReplacedEndsWithItsText) {
   EXPECT_EQ(again, 1U) << "the restart after it ends no silence";
 }
 
-/// The collector above has no connection to the rank: its node's collector says that it is silent.
+/// The collector above has no connection to the rank: its node's collector reports that it is silent.
 TEST(RelayedSilence, APauseDoesNotWaitForASilentRankOfANode) {
   Collector top(local());
   Raw node(top.publish_endpoint(), 9);
@@ -225,7 +225,7 @@ TEST(RelayedSilence, APauseDoesNotWaitForASilentRankOfANode) {
     pause();
     return false;
   }));
-  EXPECT_EQ(top.status().ranks_connected, 2U) << "silent is not gone";
+  EXPECT_EQ(top.status().ranks_connected, 2U) << "a silent rank is still connected";
 }
 
 }  // namespace

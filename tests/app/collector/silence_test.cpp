@@ -1,5 +1,5 @@
-// A rank that sends nothing over a connection that lasts, and one whose connection is gone: stopped and ended
-// are not the same, also where a node's collector passes the rank on.
+// A rank that sends nothing over a connection that lasts, and one whose connection is closed: stopped and
+// ended are not the same, also where a node's collector passes the rank on.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 
 using store::RankEnd;
 
-/// A rank in a process of its own, which goes on until it is killed. Made before there are threads.
+/// A rank in a process of its own, which runs until it is killed. Started before there are threads.
 class Child {
  public:
   Child() {
@@ -54,7 +54,7 @@ class Child {
   pid_t pid_ = 0;
 };
 
-/// It is stopped, goes on, and is killed.
+/// It is stopped, continued and killed.
 void follow_signals(const Collector& shown, const Child& rank) {
   const auto is = [&](RankEnd::How how) {
     return eventually([&] { return end_of_only(shown).how == how; }, 60s);
@@ -72,7 +72,7 @@ void follow_signals(const Collector& shown, const Child& rank) {
   ASSERT_EQ(silences_in(shown).size(), 1U);
   EXPECT_TRUE(silences_in(shown)[0].lasts());
   // A collector above has not been sent the rank's name since it was silent for 2 s: 6 s later, were the rank
-  // not named again, it would be gone there.
+  // not listed again, it would be disconnected there.
   const auto since = Clock::now();
   EXPECT_TRUE(eventually(
       [&] { return end_of_only(shown).how != RankEnd::How::stopped || Clock::now() - since > 4s; }));

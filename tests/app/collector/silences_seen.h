@@ -1,4 +1,4 @@
-// What a collector's store says of a run's only rank: how it ended, and when it was silent.
+// The state of a run's only rank in a collector's store: how it ended, and when it was silent.
 #pragma once
 
 #include <vector>

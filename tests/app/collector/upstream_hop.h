@@ -65,7 +65,7 @@ class Hop {
     above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
     above_.bind(endpoints_of(endpoint_).publish);
   }
-  /// The connection is gone, with all that lay in it. Messages of the test's own may not have been asked for.
+  /// The connection is closed, and all messages in it are lost. Messages to the test may not have been taken.
   void cut() {
     above_.close();
     EXPECT_TRUE(eventually([&] {
@@ -270,7 +270,7 @@ class Hop {
     return message;
   }
 
-  std::deque<wire::Message> frames_;  ///< arrived, and not asked for yet
+  std::deque<wire::Message> frames_;  ///< arrived, not taken yet
   std::size_t packs_ = 0;
   zmq::context_t context_{1, kMostSockets};
   std::string endpoint_;

@@ -83,7 +83,7 @@ TEST(Upstream, WhatWaitedOfARankGoesAsOneBatchUpToATextOrALoss) {
   ASSERT_TRUE(sent[0] && sent[2] && sent[3]);
   EXPECT_EQ(sent[0]->source_last, 3U) << "three batches";
   EXPECT_FALSE(sent[1]) << "the text, in its place";
-  EXPECT_EQ(sent[2]->source_last, 5U) << "what did not arrive lies between this and the next";
+  EXPECT_EQ(sent[2]->source_last, 5U) << "what did not arrive is between this and the next";
   EXPECT_EQ(sent[3]->source_last, 8U);
   EXPECT_EQ(sent[3]->lost_total, 1U);
   EXPECT_TRUE(hop.upstream().sent());

@@ -87,7 +87,7 @@ TEST(Upstream, WhatIsUnderWayOfAnAbandonedProcessIsCounted) {
     hop.another_process(rank, process);
     rank.clock.same_clock();
     hop.first_message(rank, process, kBegin_s);
-    // Of the first one a batch is confirmed, and what that said of drops.
+    // A batch of the first one is confirmed, with its count of drops.
     const bool first = process == kFirst;
     if (first) hop.publish(rank, process, 1, kAt_ns - 1, 0, 1, 2);
     if (first) hop.confirmed(2);

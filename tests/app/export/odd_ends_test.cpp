@@ -81,7 +81,7 @@ TEST_F(OddEnds, Chrome) {
     const json args = event.value("args", json::object());
     if (event["ph"] == "X" && event["pid"] == 1) {
       const double end_us = event["ts"].get<double>() + event["dur"].get<double>();
-      EXPECT_LE(end_us, 25'000) << "nothing of a rank that is gone goes on: " << event.dump();
+      EXPECT_LE(end_us, 25'000) << "no span of an ended rank continues: " << event.dump();
     }
     if (event["name"] == "net.first" && event["pid"] == 0) {
       EXPECT_EQ(args["running_ns"], 10 * store::kMs);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "app/gui/model/owner_bands.h"
 #include "app/gui/views/canvas.h"
 #include "app/gui/views/partition_cells.h"
+#include "assets/assets.h"
 #include "tests/app/gui/colour_distance.h"
 
 namespace shardscope::gui {
@@ -122,6 +125,33 @@ TEST(ColourBlindThemes, AreNeededSinceTheUsualOnesAreCloser) {
   for (std::uint32_t rank = 0; rank < kOwnColours; ++rank)
     all.push_back({"rank", owner_hue(rank, kOwnColours, palette(ThemeKind::dark))});
   EXPECT_LT(closest(all).distance, kOwnersApart);
+}
+
+TEST(Themes, TheScaleOfManyOwnersGetsLighterWithTheRankNumber) {
+  for (const ThemeKind theme : kThemes) {
+    const Palette& c = palette(theme);
+    ASSERT_GE(c.owner_scale.size(), 2U) << name_of(theme);
+    double before = 0;
+    for (std::uint32_t colour = 0; colour < kScaleColours; ++colour) {
+      const double lightness = contrast(owner_hue(colour, kOwnColours + 1, c), 0x000000);
+      EXPECT_GT(lightness, before) << name_of(theme) << " " << colour;
+      before = lightness;
+    }
+    EXPECT_EQ(owner_hue(0, kOwnColours + 1, c), c.owner_scale.front());
+    EXPECT_EQ(owner_hue(kScaleColours - 1, kOwnColours + 1, c), c.owner_scale.back());
+  }
+}
+
+TEST(Themes, AFileWithoutAScaleOrWithOneColourInItIsRefused) {
+  std::string theme(assets::theme_dark);
+  EXPECT_NO_THROW((void)parse_palette(theme));
+  const std::size_t begin = theme.find("\"owner_scale\": ["), end = theme.find(']', begin);
+  ASSERT_NE(begin, std::string::npos);
+  std::string one = theme;
+  EXPECT_THROW((void)parse_palette(one.replace(begin, end - begin, "\"owner_scale\": [\"#3B4CC0\"")),
+               std::invalid_argument);
+  theme.erase(begin, theme.find('"', end) - begin);
+  EXPECT_THROW((void)parse_palette(theme), std::exception);
 }
 
 TEST(Themes, AreSwitchedByGroundAndByColoursAndFoundByTheirNames) {

@@ -191,7 +191,7 @@ until_holds "s['cursor_ns'] == $first" "at the first hit it stays"
 sleep 1; xdotool key alt+Left
 until_holds "s['cursor_ns'] == $second" "the place before comes back"
 
-# What the found gather leads to stands in the Inspector; ranks by their computation.
+# The Inspector shows what is related to the found gather; ranks by their computation.
 for _ in $(seq 12); do xdotool key F3; sleep 0.2; done  # the first ones are for no module
 until_holds "s['related'] and 'inspector' in s['panels']" "the selected gather is related to what waits for it or uses it"
 palette "ranks by comp"

@@ -64,7 +64,7 @@ xdotool key Left; sleep 0.5
 xdotool key space
 until_holds "s['cursor_ns'] == $there and not s['breakpoints']['playing']" "played, the recording stops at the breakpoint"
 
-# With nothing selected the Inspector has nothing to say: what lies below it is seen until something is selected again.
+# With nothing selected the Inspector is empty: what is below it is visible until something is selected again.
 xdotool key Escape
 until_holds "s['selection']['kind'] == 'none' and 'overview' in s['panels']" "without a selection the Overview is seen again"
 xdotool mousemove_relative 3 0; sleep 0.3; xdotool click 1

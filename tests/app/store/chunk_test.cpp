@@ -141,7 +141,7 @@ TEST(Chunk, ALargeOneIsReadInParts) {
   expect_same(Chunk::decode(encoded.data(), encoded.size(), Chunk::Part::states), states);
   expect_same(Chunk::decode(encoded.data(), encoded.size(), Chunk::Part::others), others);
   expect_same(Chunk::decode(encoded.data(), encoded.size()), *large);
-  // What is asked for is read, and nothing else: damage to one part does not hide the other.
+  // Only what is requested is read: damage to one part does not hide the other.
   std::vector<std::byte> damaged = encoded;
   damaged.back() ^= std::byte{1};
   expect_same(Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::states), states);

@@ -23,7 +23,7 @@ TEST(ClockResiduals, OfARangeAreThoseOfTheChunksThatItMeets) {
   EXPECT_EQ(residuals.largest(0, 1000), 91);
   EXPECT_EQ(residuals.largest(10, 80), 35);
   EXPECT_EQ(residuals.largest(210, 280), 20);
-  EXPECT_EQ(residuals.largest(310, 500), 10) << "nothing lies behind it";
+  EXPECT_EQ(residuals.largest(310, 500), 10) << "nothing is behind it";
   EXPECT_EQ(residuals.largest(190, 290), 91) << "its last event is at 190";
   EXPECT_EQ(residuals.largest(191, 290), 91) << "a span may reach over the edge";
   EXPECT_EQ(residuals.largest(292, 298), 20) << "between two chunks: both";

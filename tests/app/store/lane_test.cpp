@@ -107,7 +107,7 @@ TEST(Lane, AfterADropAnOpenSpanIsShownOnlyAsFarAsItIsKnown) {
   after.compute(100, EventKind::module_begin, 3);  // cannot be inside 1: the end of 1 was dropped
   store.ingest(after.chunk);
   EXPECT_EQ(store.spans(kCompute, 1)[0].end_ns, 10);  // not 100, and not open
-  EXPECT_EQ(store.spans(kCompute, 1)[1].a, 3U);       // 3 lies in 0, which it does belong to
+  EXPECT_EQ(store.spans(kCompute, 1)[1].a, 3U);       // 3 is inside 0, which it belongs to
   EXPECT_EQ(store.spans(kCompute, 0)[0].end_ns, 10);  // shown cut until its end proves otherwise
   store.ingest(
       ChunkBuilder(0, 2).compute(120, EventKind::module_end, 3).compute(130, EventKind::module_end, 0).chunk);

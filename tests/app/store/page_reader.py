@@ -122,7 +122,7 @@ Event = collections.namedtuple("Event", "time kind stream code a b c v0 v1")
 
 
 def section(data, n):
-    """Points 1 to 5 of "Chunks"; `data` stands where the tag table begins."""
+    """Points 1 to 5 of "Chunks"; `data` begins at the tag table."""
     tags = []
     for _ in range(data.varint()):
         tag, mask = data.fixed("I"), data.fixed("B")

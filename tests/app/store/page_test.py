@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A recording read by docs/recording.md holds what Shardscope says it holds.
+"""A recording read by docs/recording.md has the contents that Shardscope reports.
 
 Usage: page_test.py BIN_FOLDER [unittest arguments]
 """

@@ -98,7 +98,7 @@ TEST(Silences, AStoppedRankIsNoFailedOneUntilItsConnectionIsGone) {
   EXPECT_EQ(silence_now(store, 0)->begin_ns, 6 * kOneSecond) << "it lived at its last event";
   EXPECT_EQ(silences(store).at(0).begin_ns, 6 * kOneSecond) << "in the list as by itself";
   add(11 * kOneSecond, ev::Severity::warning, silent_message(0, 3, 0));  // as another collector may say too
-  EXPECT_EQ(silence_now(store, 0)->begin_ns, 6 * kOneSecond) << "as the first text says";
+  EXPECT_EQ(silence_now(store, 0)->begin_ns, 6 * kOneSecond) << "as in the first text";
   EXPECT_TRUE(silence_now(store, 0)->stopped);
   ASSERT_EQ(silences(store).size(), 1U);
   EXPECT_EQ(silences(store)[0].begin_ns, 6 * kOneSecond);
@@ -147,7 +147,7 @@ TEST(Silences, ARankThatWasRestartedRuns) {
     store.add_message(end);
     EXPECT_EQ(rank_end(store, store.ranks()[0]).how, RankEnd::How::running) << end.text;
     ASSERT_EQ(silences(store).size(), 1U);
-    EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000) << "as the first of the two texts says";
+    EXPECT_EQ(silences(store)[0].begin_ns, 5'500'000'000) << "as in the first of the two texts";
     EXPECT_EQ(silences(store)[0].end_ns, end.at_ns);
   }
 }

@@ -1,4 +1,5 @@
-// A damaged, cut off or wrong file is said in words, never crashes the reader and never makes up data.
+// A damaged, cut off or wrong file is reported as text, never crashes the reader and never yields made-up
+// data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -84,7 +85,8 @@ TEST_F(RecordingTest, FlippedBitsAreNamedNeverBelieved) {
   EXPECT_GT(opened, 100);
 }
 
-/// All that SQL says of a recording but what is in a checksummed blob; empty where it refuses to.
+/// The contents of a recording's tables by SQL, without checksummed blobs; empty where SQLite reports an
+/// error.
 std::string sql_tables(const std::string& path) {
   sqlite3* db = nullptr;
   EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
@@ -123,7 +125,7 @@ TEST_F(RecordingTest, FlippedBitsInSqlTablesAreNamed) {
   std::ifstream in(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   std::mt19937_64 random(5);
-  int lies = 0;
+  int changed = 0;
   for (int i = 0; i < 400; ++i) {
     std::string copy = bytes;
     // Tables that SQL reads are at the begin and the end of the file.
@@ -136,14 +138,14 @@ TEST_F(RecordingTest, FlippedBitsInSqlTablesAreNamed) {
     try {
       RecordingInfo info;
       (void)open_recording(damaged, &info);
-      const std::string said = sql_tables(damaged);
-      if (said.empty() || said == truth) continue;
-      ++lies;
+      const std::string read = sql_tables(damaged);
+      if (read.empty() || read == truth) continue;
+      ++changed;
       EXPECT_THAT(info.problems, testing::Not(testing::IsEmpty())) << i;
     } catch (const std::runtime_error&) {  // refused in words
     }
   }
-  EXPECT_GT(lies, 10);
+  EXPECT_GT(changed, 10);
 }
 
 TEST_F(RecordingTest, ChangedSqlTablesAreNamedEachByItself) {
@@ -192,7 +194,7 @@ TEST_F(RecordingTest, ChangedSqlTablesAreNamedEachByItself) {
   EXPECT_THAT(info.problems, testing::ElementsAre("the checksums of its tables are missing"));
 }
 
-/// Each is right by its own checksum: only where it lies is wrong.
+/// Each has a correct checksum of its own: only its place is wrong.
 TEST_F(RecordingTest, ExchangedBlobsAreNamed) {
   const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 160, .chunk_events = 1024});
   const auto exchange = [](const std::string& table, const std::string& key, const std::string& column) {
@@ -278,7 +280,7 @@ TEST_F(RecordingTest, EventsThatWereTakenInAndAreNotInTheFileAreCounted) {
   EXPECT_TRUE(mentions(info, "rank 0: " + std::to_string(left_out) + " of the " +
                                  std::to_string(whole.ranks()[0].events) + " events"));
   EXPECT_FALSE(mentions(info, "rank 1: "));
-  // What follows does not look like a time in which nothing happened, nor as if what was open had gone on.
+  // What follows does not look like a time in which nothing happened, nor as if open spans had continued.
   const auto of_rank_0 =
       std::find_if(read.gaps().begin(), read.gaps().end(), [](const Gap& gap) { return gap.rank == 0; });
   ASSERT_NE(of_rank_0, read.gaps().end());
@@ -402,7 +404,7 @@ TEST_F(RecordingTest, DamageThatIsMetWhileLookingIsNamed) {
   EXPECT_TRUE(gap.damaged);
   EXPECT_EQ(gap.rank, 0U);
   EXPECT_EQ(gap.begin_ns, 0);
-  // A span that goes on into what is whole is known with its begin.
+  // A span that continues into an undamaged part is known with its begin.
   EXPECT_GT(seen.front().end_ns, gap.end_ns);
   EXPECT_GT(gap.end_ns, whole.end_ns() / 50);
   EXPECT_GT(gap.events, 7'500U);

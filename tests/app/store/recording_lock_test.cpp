@@ -69,7 +69,7 @@ TEST_F(LockedRecording, OfAnotherProcessStaysUntilThatHasEnded) {
   waitpid(child, nullptr, 0);
   close(ready[0]);
   close(ready[1]);
-  EXPECT_NO_THROW(RecordingWriter{path}) << "whoever was killed holds nothing";
+  EXPECT_NO_THROW(RecordingWriter{path}) << "a killed process holds no lock";
 }
 
 TEST_F(LockedRecording, OfThisProcessStaysWholeWhenASecondOneIsTried) {
@@ -89,7 +89,7 @@ TEST_F(LockedRecording, OfThisProcessStaysWholeWhenASecondOneIsTried) {
   EXPECT_GT(store.event_count(), 0U);
 }
 
-/// What a reader says of it is true of a recorder that runs, and of one that was killed.
+/// A reader's report is true of a recorder that runs, and of one that was killed.
 TEST_F(LockedRecording, ReadsAsStillBeingRecordedUntilItsRecorderHasEnded) {
   std::array<int, 2> ready{};
   ASSERT_EQ(pipe(ready.data()), 0);

@@ -92,7 +92,7 @@ TEST(RetentionPlan, ATimeThatIsYetToComeMakesNothingOld) {
   EXPECT_TRUE(plan.due(0).empty());
   EXPECT_EQ(plan.moments().size(), 1U);
   plan.now(5 * kSecond + INT64_C(31'000'000'000) + 10 * kSecond);
-  EXPECT_EQ(plan.due(0).at(0).size(), 4U) << "as time goes on they do get old";
+  EXPECT_EQ(plan.due(0).at(0).size(), 4U) << "with time they become old";
   EXPECT_TRUE(plan.moments().empty());
 }
 
@@ -106,7 +106,7 @@ TEST(RetentionPlan, AMomentThatLastedIsKeptToItsEnd) {
   EXPECT_TRUE(slow(100, 300));
   EXPECT_EQ(plan.moments().front().begin_ns, 70 * kSecond);
   EXPECT_EQ(plan.moments().front().end_ns, 330 * kSecond);
-  EXPECT_FALSE(slow(300, 310)) << "lies within what is kept";
+  EXPECT_FALSE(slow(300, 310)) << "within what is kept";
   EXPECT_TRUE(slow(310, 340)) << "its end does not";
   const auto due = plan.due(0);
   EXPECT_EQ(std::count_if(due.at(0).begin(), due.at(0).end(), [](auto id) { return id >= 7 && id <= 38; }), 0)

@@ -1,4 +1,4 @@
-// A recording that goes on in several files: opened as one it is as a recording in one file, whatever of it
+// A recording that consists of several files: opened as one it is as a recording in one file, whatever of it
 // is there, and however its recorder ended.
 #include "app/store/rotation.h"
 
@@ -236,15 +236,15 @@ TEST_F(PartsOfARun, TheOldestAreDeleted) {
     ASSERT_EQ(parts.gaps().size(), 2U) << "one of each rank";
     EXPECT_THAT(what_is_missing(parts.gaps().front()), HasSubstr("--max-files"));
     ASSERT_EQ(info.parts.size(), left.back());
-    std::uint64_t events = 0, gone = 0;
+    std::uint64_t events = 0, missing = 0;
     for (const RecordingPart& one : info.parts) {
       EXPECT_EQ(one.here, one.part >= left.front());
       EXPECT_EQ(one.here, fs::exists(file(one.file)));
       events += one.events;
-      if (!one.here) gone += one.events;
+      if (!one.here) missing += one.events;
     }
     EXPECT_EQ(events, parts.event_count());
-    EXPECT_EQ(gone, parts.not_kept().events);
+    EXPECT_EQ(missing, parts.not_kept().events);
   }
 }
 
@@ -415,7 +415,7 @@ TEST_F(PartsOfARun, DamageInAnOldPartIsNamedAndTheRestIsRead) {
   expect_same_details(whole, store, 0, whole.end_ns());
 }
 
-/// A folder lies where the next part would be made.
+/// There is a folder of the next part's name.
 TEST_F(PartsOfARun, WhereTheNextCannotBeBegunThePartGoesOn) {
   record_parts(kSmall, [this](int turn) {
     if (turn == 0) fs::create_directories(file("run.0002.zscope.new") + "/full");
@@ -425,7 +425,8 @@ TEST_F(PartsOfARun, WhereTheNextCannotBeBegunThePartGoesOn) {
   const Store store = open("run.zscope", &info), whole = open("whole.zscope");
   EXPECT_THAT(info.problems, IsEmpty());
   expect_sums_of_all(whole, store);
-  ASSERT_EQ(store.messages().size(), whole.messages().size() + 1) << "it is tried again later, and said once";
+  ASSERT_EQ(store.messages().size(), whole.messages().size() + 1)
+      << "it is tried again later, and reported once";
   EXPECT_TRUE(std::any_of(store.messages().begin(), store.messages().end(), [](const Message& message) {
     return message.text.find("part 2 of the recording could not be begun") == 0 &&
            message.text.ends_with("part 1 goes on");

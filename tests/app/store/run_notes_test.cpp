@@ -32,7 +32,7 @@ TEST(GapList, OfMillionsKeepsTheNumbersAndTheTimes) {
     list.add(dropped(static_cast<std::uint32_t>(i % 3), i * 10, 2));
     if (i % 100'000 == 0) {
       list.add({.rank = 1, .begin_ns = i * 10, .end_ns = i * 10 + 1, .events = 4, .damaged = true});
-      list.add({.rank = 2, .begin_ns = i * 10, .end_ns = i * 10 + 1});  // a number that nobody knows
+      list.add({.rank = 2, .begin_ns = i * 10, .end_ns = i * 10 + 1});  // an unknown number
     }
     ASSERT_LE(list.gaps().size(), GapList::kMost);
   }

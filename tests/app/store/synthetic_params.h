@@ -31,7 +31,7 @@ class SyntheticParams {
     std::vector<std::int64_t> end;
   };
   struct Prefetched {
-    plan::PrefetchStop stop;  ///< why no more was asked for
+    plan::PrefetchStop stop;  ///< why prefetching stopped
     std::int64_t elems = 0;
   };
   Prefetched prefetch(const std::vector<std::uint32_t>& order, std::size_t at);

@@ -24,7 +24,7 @@ constexpr std::size_t kMostShared = 227U << 10;    ///< of a block on sm_90
 constexpr std::size_t kSharedUnasked = 48U << 10;  ///< without cudaFuncSetAttribute
 constexpr unsigned kWarp = 32;
 
-/// Leaves the stack pointer in *from and goes on where `to` was left. System V ABI: rbx, rbp and r12 to r15
+/// Leaves the stack pointer in *from and continues where `to` was left. System V ABI: rbx, rbp and r12 to r15
 /// are the callee's to keep; nothing here changes the floating-point environment.
 extern "C" void host_cuda_switch(void** from, void* to);
 asm(R"(
@@ -89,7 +89,7 @@ struct Block {
     };
     stacks = map(kMostThreads * kStackBytes);
     shared_pages = map(kMostShared + 2 * kPage);
-    // Behind a block's shared memory lies nothing.
+    // No memory is mapped behind a block's shared memory.
     mprotect(shared_pages + kMostShared + kPage, kPage, PROT_NONE);
   }
 };
@@ -105,7 +105,7 @@ extern "C" void host_cuda_fiber() {
   current().state = State::ended;
   ++block().ended;
   leave();
-  std::abort();  // nobody goes on with one that has ended
+  std::abort();  // a block that has ended is never resumed
 }
 
 bool can_run(const Block& all, unsigned thread) {
@@ -229,7 +229,7 @@ void launch_kernel(const Launch& launch, const void* function, const char* name,
   if (launch.shared_bytes > kSharedUnasked) {
     const std::lock_guard lock(g_allowed_mutex);
     if (g_allowed[function] < launch.shared_bytes) {
-      std::fprintf(stderr, "host_cuda: %s: more shared memory than was asked for\n", name);
+      std::fprintf(stderr, "host_cuda: %s: more shared memory than the launch has\n", name);
       std::abort();
     }
   }

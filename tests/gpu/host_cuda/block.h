@@ -1,7 +1,8 @@
 // Kernels on the host: a block's threads are fibers of the stream's thread. Whatever a warp or a block does
 // together (shuffles, matrix products, barriers) waits for all of its threads, and what a GPU would be
-// undefined for ends the program with a message: a thread that does not come, shared memory not asked for.
-// Every other launch runs its threads, warps and blocks backwards, so that results must not depend on order.
+// undefined for ends the program with a message: a thread that does not come, shared memory beyond the
+// launch. Every other launch runs its threads, warps and blocks backwards, so that results must not depend on
+// order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +12,7 @@
 
 namespace shardscope::host_cuda {
 
-/// What stands between <<< and >>>.
+/// The launch parameters between <<< and >>>.
 struct Launch {
   Launch(dim3 blocks, dim3 threads, std::size_t bytes, cudaStream_t on)
       : grid(blocks), block(threads), shared_bytes(bytes), stream(on) {}

@@ -1,6 +1,6 @@
 // The part of cuBLASLt that kernels/cuda/linear.cpp uses, as its manual describes it: column-major matrices,
 // sums in fp32, one rounding, epilogues after the product. What linear.cpp must not rely on is refused: bias
-// gradients in the epilogue of fp32 products, pointers less aligned than was told, a GELU's
+// gradients in the epilogue of fp32 products, pointers less aligned than declared, a GELU's
 // argument of another type, in place of the result or not aligned to 16 bytes.
 #include "tests/gpu/host_cuda/cublas_lt.h"
 

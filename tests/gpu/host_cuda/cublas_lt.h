@@ -10,7 +10,7 @@ namespace shardscope::host_cuda {
 
 /// Products with this epilogue that were queued so far.
 [[nodiscard]] std::int64_t products_with(cublasLtEpilogue_t epilogue);
-/// Products that the heuristic was asked for and that the manual forbids, so far.
+/// Number of queries so far for products that the manual forbids.
 [[nodiscard]] std::int64_t forbidden_products();
 
 /// While set, the heuristic finds no algorithm for epilogues with a GELU, as for types that have none.

@@ -338,7 +338,7 @@ cudnnStatus_t get_attribute(cudnnBackendDescriptor_t from, cudnnBackendAttribute
                             cudnnBackendAttributeType_t, std::int64_t room, std::int64_t* count,
                             void* values) {
   const Descriptor& descriptor = of(from);
-  if (!descriptor.final) wrong("an attribute is asked for before the descriptor is final");
+  if (!descriptor.final) wrong("an attribute is read before the descriptor is final");
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
     *static_cast<std::int64_t*>(values) = kWorkspaceBytes;
     *count = 1;

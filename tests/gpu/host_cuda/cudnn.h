@@ -1,4 +1,4 @@
-// What host_cuda's cuDNN was asked to plan.
+// The plans requested of host_cuda's cuDNN.
 #pragma once
 
 #include <string>

@@ -107,7 +107,7 @@ Record* add(CUpti_ActivityKind kind, std::shared_ptr<Buffer>* where = nullptr) {
     if (reinterpret_cast<std::uintptr_t>(fresh.data) % 8 != 0) broken("a buffer is not aligned to 8 bytes");
     if (fresh.bytes < sizeof(Record)) broken("a buffer holds no record");
     for (std::size_t i = 0; state().zeroed && i < fresh.bytes; ++i)
-      if (fresh.data[i] != 0) broken("a buffer is not zeroed as was said");
+      if (fresh.data[i] != 0) broken("a buffer declared as zeroed is not");
     current = std::make_shared<Buffer>(fresh);
     state().buffers.push_back(current);
   }
@@ -136,7 +136,7 @@ class Recorded final : public Queued {
   }
   void ends() override {
     const std::lock_guard lock(state().mutex);
-    if (buffer_->given_back) return;  // nobody will ever know
+    if (buffer_->given_back) return;  // no reader is left
     if (!g_control.no_times) {
       record_->start = began_;
       record_->end = time();
@@ -317,7 +317,8 @@ std::size_t bytes_of(CUpti_ActivityKind kind) {
   }
 }
 
-/// Without its kind a call's switch does nothing, as in CUPTI 13.0 on an H100, whatever its header says.
+/// Without its kind the switch of a call has no effect, as in CUPTI 13.0 on an H100, although its header
+/// documents one.
 CUptiResult switch_call(std::set<int>& left_out, CUpti_CallbackId id, std::uint8_t on) {
   const std::lock_guard lock(state().mutex);
   if (on != 0)

@@ -1,16 +1,15 @@
 // A CUPTI for the CUDA runtime of host threads: a library in the place of libcupti.so, by which what the
 // project asks of CUPTI can be tested where there is no GPU. It keeps CUPTI's rules where a program could
 // break them and only notice on a busy GPU:
-// - A record of work lies in the buffer of the thread that launched it from the launch on, and has its times
+// - A record of work is in the buffer of the thread that launched it from the launch on; its times are set
 //   when the work has ended. A flush gives back no buffer in which any work still runs; a forced one gives
 //   back all, with such records at time 0, and their times never come.
 // - Callbacks are called while CUPTI holds its lock: by a thread that launches, flushes or runs a stream.
-// - An owner is told for calls that are recorded, by a record before theirs; the runtime's call and the
-// driver's
-//   inside it have one number.
-// - Buffers that are said to be zeroed are (what is not ends the program), and one tool may subscribe.
+// - An owner (external correlation) is recorded for calls that are recorded, by a record before theirs; the
+//   runtime's call and the driver's inside it have one correlation id.
+// - Buffers declared as zeroed must be zeroed (else the program ends). Only one tool may subscribe.
 // - Times are the realtime clock's, which the test may set, or those of a function that the program gives.
-// - Every look at an event is a wait to CUPTI, unless it was told otherwise.
+// - Every query of an event is recorded as a wait, unless the test turns this off.
 #pragma once
 
 #include <atomic>
@@ -25,8 +24,9 @@ struct HostCupti {
   std::atomic<int> refusal{0};            ///< a CUptiResult
   std::atomic<bool> no_times{false};      ///< work ends without times, as where device memory is short
   std::atomic<bool> late{false};          ///< buffers come back a while after the flush that gives them back
-  std::atomic<std::uint64_t> waits{0};    ///< records of waits, made so far
-  /// So many more records of work have times of the realtime clock, whatever clock was chosen.
+  std::atomic<std::uint64_t> waits{0};    ///< records of waits so far
+  /// Number of further records of work whose times are those of the realtime clock, whatever clock was
+  /// chosen.
   std::atomic<int> realtime_work{0};
 };
 

@@ -98,7 +98,8 @@ TEST_F(HostCuptiTest, WhatStillRunsIsNotClaimedToBeKnown) {
   EXPECT_EQ(known(all).no_launch, 0);
 }
 
-/// A forced flush takes the record from the work that has not ended: its times are lost, which is said.
+/// A forced flush takes the record from the work that has not ended: its times are lost, and the loss is
+/// reported.
 TEST_F(HostCuptiTest, WorkThatRunsWhenRecordingEndsIsCountedAndNotInvented) {
   record();
   std::latch go(1);
@@ -139,7 +140,7 @@ TEST_F(HostCuptiTest, WithoutBuffersEveryRecordIsThereOrCounted) {
   finish();
   const auto all = events();
   const Known traced = known(all);
-  // And those of finish()'s wait for the streams, and of stamps that were asked for meanwhile.
+  // And those of finish()'s wait for the streams, and of stamps that were requested meanwhile.
   EXPECT_GE(traced.records + traced.dropped, 3 * (kLaunches + 1));
   EXPECT_LE(traced.records + traced.dropped, 3 * (kLaunches + 1) + 1000);
   EXPECT_GT(traced.dropped, 0);
@@ -306,8 +307,8 @@ TEST_F(HostCuptiTest, WorkByTheRealtimeClockIsDistinguishedFromWorkByOurs) {
   }
 }
 
-/// The last flush of a period returns before the buffers are back: all is told, and the next period has none
-/// of it.
+/// The last flush of a period returns before the buffers are back: all records are reported, and the next
+/// period has none of it.
 TEST_F(HostCuptiTest, BuffersThatComeAfterTheFlushBelongToTheirPeriod) {
   for (int round = 0; round < 3; ++round) {
     record();

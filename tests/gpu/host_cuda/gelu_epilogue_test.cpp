@@ -158,8 +158,7 @@ TEST(HostCublasLt, RefusesWhatTheManualForbids) {
   EXPECT_EQ(answer({.aux_ld = 8}), CUBLAS_STATUS_INVALID_VALUE) << "less than the rows";
   EXPECT_EQ(answer({.aux = 4096 + 8}), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(answer({.aux = 0}), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(answer({.type = CUDA_R_32F}), CUBLAS_STATUS_INVALID_VALUE)
-      << "an argument of 16 bits beside fp32";
+  EXPECT_EQ(answer({.type = CUDA_R_32F}), CUBLAS_STATUS_INVALID_VALUE) << "an argument of 16 bits with fp32";
   EXPECT_EQ(answer({.epilogue = CUBLASLT_EPILOGUE_GELU_AUX_BIAS}), CUBLAS_STATUS_INVALID_VALUE) << "no bias";
   EXPECT_EQ(answer({.epilogue = CUBLASLT_EPILOGUE_RELU}), CUBLAS_STATUS_NOT_SUPPORTED);
 }

@@ -60,7 +60,7 @@ kernels::DType of(ncclDataType_t type) {
 }
 std::size_t size_of(ncclDataType_t type) { return kernels::size_of(of(type)); }
 float load(const void* at, ncclDataType_t type, std::size_t i) {
-  if (type == ncclInt8) wrong("sums of bytes are not asked for");
+  if (type == ncclInt8) wrong("sums of bytes are not supported");
   return host_cuda::load(at, of(type), static_cast<std::int64_t>(i));
 }
 void store(void* at, ncclDataType_t type, std::size_t i, float x) {
@@ -253,7 +253,7 @@ ncclResult_t queue(ncclComm* comm, cudaStream_t stream, Operation operation) {
     if (t_depth > 0) t_refused = ncclInvalidArgument;
     return ncclInvalidArgument;
   }
-  if (comm->busy > 0) wrong("a communicator is used before its last operation has said that it succeeded");
+  if (comm->busy > 0) wrong("a communicator is used before its last operation has reported success");
   operation.send = shardscope::host_cuda::seen_by_device(operation.send, "NCCL");
   operation.receive = shardscope::host_cuda::seen_by_device(operation.receive, "NCCL");
   t_group.push_back({comm, stream, operation});

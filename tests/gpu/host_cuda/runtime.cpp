@@ -42,7 +42,7 @@ std::int64_t now_ns() {
   std::abort();
 }
 
-/// One file mapped twice: the program is given addresses that nobody may touch, the device uses the others.
+/// One file mapped twice: the program's addresses are inaccessible, the device uses the others.
 /// With kernels that run on fibers (block.h) both are the same.
 class Memory {
  public:
@@ -113,7 +113,7 @@ class Memory {
     };
     own_ = map(PROT_READ | PROT_WRITE);
 #ifdef SHARDSCOPE_HOST_CUDA_KERNELS
-    given_ = own_;  // addresses are in the arguments of kernels, which nobody translates
+    given_ = own_;  // addresses are in the arguments of kernels, which are not translated
 #else
     given_ = map(PROT_NONE);
 #endif

@@ -2,7 +2,7 @@
 // tested where there is no GPU: programs that have it linked call it in place of libcudart. It keeps CUDA's
 // rules where a program could break them without noticing on a CPU: device memory cannot be touched by the
 // host, a copy from pageable memory reads it when it is queued, new memory holds garbage, kernels see no
-// pageable memory, an error stays the thread's last until it is asked for.
+// pageable memory, an error stays the thread's last until it is read.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace shardscope::host_cuda {
 
-/// The device's, major; Hopper's as the rest of what it says of itself. Read when a context is made.
+/// Compute capability of the device, major: Hopper's, like its other properties. Read when a context is made.
 inline std::atomic<int> compute_capability = 9;
 /// Queues what the kernel `name` (which lives as long as the process) does.
 void launch(cudaStream_t stream, const char* name, std::function<void()> work, dim3 grid = {},

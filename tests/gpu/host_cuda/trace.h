@@ -1,6 +1,6 @@
-// What the CUDA runtime of host threads tells a profiler that runs beside it, as CUDA's driver tells CUPTI:
-// the calls that queue work, the work, waits of the host and memory. Everything is told on the thread where
-// it happens.
+// Callbacks of the CUDA runtime of host threads for a profiler, as CUDA's driver has them for CUPTI: calls
+// that queue work, the work itself, waits of the host, and memory. Each is called on the thread where the
+// event happens.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,10 +24,10 @@ struct Work {
   std::size_t bytes = 0;
 };
 
-/// A look does not wait; to CUPTI it is one all the same.
+/// A query (look_not_ready) does not wait, but CUPTI records it as a wait.
 enum class Wait : std::uint8_t { event, stream, look_not_ready };
 
-/// Work that was queued: told by the stream's thread.
+/// Callbacks of queued work, called by the stream's thread.
 class Queued {
  public:
   virtual ~Queued() = default;
@@ -38,12 +38,12 @@ class Queued {
 class Tracer {
  public:
   virtual ~Tracer() = default;
-  /// A call that queues work is entered and, with the number that this gives, left.
+  /// At the begin of a call that queues work. Returns its correlation id, for call_ends().
   virtual std::uint32_t call_begins() = 0;
   virtual void call_ends(std::uint32_t correlation, const Work& work) = 0;
-  /// Within the call; null for work that nobody wants to know of.
+  /// Within the call; null: no callbacks for this work.
   virtual std::shared_ptr<Queued> queued(std::uint32_t correlation, const Work& work) = 0;
-  /// The thread begins to wait, and has waited since what that gave.
+  /// At the begin of a wait. Returns its begin, for waited().
   virtual std::uint64_t wait_begins() = 0;
   virtual void waited(Wait wait, std::uint32_t stream, std::uint64_t since) = 0;
   virtual void memory(const void* data, std::size_t bytes, bool pinned, bool freed) = 0;
@@ -63,7 +63,7 @@ class TracedCall {
   TracedCall(const TracedCall&) = delete;
   TracedCall& operator=(const TracedCall&) = delete;
 
-  /// `run`, and what is to be told of it.
+  /// `run` with the callbacks at its begin and end.
   [[nodiscard]] std::function<void()> traced(std::function<void()> run) const {
     auto queued = tracer_ == nullptr ? nullptr : tracer_->queued(correlation_, work_);
     if (!queued) return run;

@@ -1,6 +1,6 @@
-// What a program says that attaches to somebody else's training: events before anything is known of the run,
-// models that come while it goes on, groups, lanes, what cannot be recorded and why. One rank, in this
-// process; what the recording holds is what was said.
+// A program that attaches to another program's training: events before the run is described, models added
+// during the run, groups, lanes, what cannot be recorded and why. One rank, in this process; the recording
+// must hold what was emitted.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,9 +92,9 @@ class AttachedRun : public testing::Test {
     std::uint64_t ticket = 0;
     EXPECT_EQ(shardscope_gate_pass(SHARDSCOPE_GATE_STEP, 1, &ticket), 0);
     EXPECT_EQ(ticket, 1U);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the first tables have gone
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the first tables have been sent
 
-    // Models that come while the run goes on.
+    // Models added during the run.
     shardscope_model model = SHARDSCOPE_MODEL_INIT;
     model.name = "tiny";
     std::uint32_t policy = 99, reference = 99;

@@ -1,5 +1,5 @@
 // A C program plays a ZeRO-3 run through the C interface (samples/c-api/zero3_run.c); what the recording, the
-// state at a time and the summary say is what the program said.
+// state at a time and the summary show is what the program emitted.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -209,7 +209,7 @@ TEST(CApiSample, ARankEndsWhenAnotherIsGone) {
   ASSERT_EQ(waitpid(second, &status, 0), second);
   ASSERT_EQ(waitpid(first, &status, 0), first);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
-  EXPECT_EQ(collector.status().exit_code, 1) << "and has said so";
+  EXPECT_EQ(collector.status().exit_code, 1) << "and has reported it";
 }
 
 TEST_F(CApi, CollectivesSayAmongWhomTheyAre) {

@@ -115,7 +115,7 @@ std::string c_functions() {
       record += ", " + slot_value(kind, slot, "SHARDSCOPE_NO_ID");
     for (const ev::EventSlot slot : {ev::EventSlot::v0, ev::EventSlot::v1})
       record += ", " + slot_value(kind, slot, "0");
-    const bool end = ev::is_end(kind.kind);  // its begin says it
+    const bool end = ev::is_end(kind.kind);  // as its begin
     if (!kind.text.empty() && !end) out += wrapped("/* " + std::string(kind.text) + " */", 3) + "\n";
     out += wrapped(signature + ") {", 4) + "\n  " + wrapped(record + ");", 6) + "\n}\n";
   }

@@ -1,5 +1,6 @@
-// What is written from instrumentation/event_kinds.def stands in the repository as it would be written now: a
-// kind that is added or changed in the table and not there fails. SHARDSCOPE_WRITE_TEXTS=1 writes it anew.
+// The files generated from instrumentation/event_kinds.def are in the repository as they would be generated
+// now: a kind that is added or changed in the table and not there fails. SHARDSCOPE_WRITE_TEXTS=1 writes it
+// anew.
 #include "tests/instrumentation/c_api/event_texts.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-/// Compares what stands between the lines that hold `begin` and `end`, or replaces it.
+/// Compares the text between the lines that contain `begin` and `end`, or replaces it.
 void expect_written(const std::string& path, const std::string& begin, const std::string& end,
                     const std::string& wanted) {
   const std::string text = read(path);
@@ -38,7 +39,7 @@ void expect_written(const std::string& path, const std::string& begin, const std
   std::string line, other;
   while (std::getline(should_be, other)) {
     std::getline(is, line);
-    ASSERT_EQ(line, other) << path << " is not what instrumentation/event_kinds.def says: run "
+    ASSERT_EQ(line, other) << path << " differs from what instrumentation/event_kinds.def gives: run "
                            << "SHARDSCOPE_WRITE_TEXTS=1 build/release/bin/c_api_texts_test "
                            << "--gtest_filter='EventTexts.*'";
   }

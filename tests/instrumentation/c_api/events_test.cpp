@@ -1,5 +1,5 @@
 // Every inline function of the headers, with a library that only keeps what it is given: each
-// kind can be emitted, and its fields are where docs/events.md says.
+// kind can be emitted, and its fields are in the slots of docs/events.md.
 #include <gtest/gtest.h>
 
 #include <optional>

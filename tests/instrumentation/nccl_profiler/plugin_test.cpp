@@ -1,4 +1,4 @@
-// The plugin in a program that has an event path of its own, as zero_train: what NCCL says of a collective
+// The plugin in a program that has an event path of its own, as zero_train: what NCCL reports of a collective
 // arrives with the number the program gave it, whatever order, thread or nonsense it comes in.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ class Plugin : public testing::TestWithParam<FakeComm::Version> {
     }
     return true;
   }
-  /// Kernels are asked for once the plugin has found the program's events, which it does with the first
+  /// Kernels are requested once the plugin has found the program's events, which it does with the first
   /// collective.
   static bool ask_for_kernels(FakeComm& comm) {
     comm.collective({}, nullptr);
@@ -165,7 +165,7 @@ TEST_P(Plugin, WhatNeverEndsIsReportedWithoutTimes) {
   const auto kernel = numbered(EventKind::nccl_kernel, 21);
   ASSERT_EQ(kernel.size(), 1U);
   EXPECT_EQ(kernel[0].c, shardscope::test::nccl_channels(1, 4))
-      << "one of four channels was timed, and that is what it says";
+      << "one of four channels was timed, and that is reported";
 }
 
 TEST_P(Plugin, NetworkOperationsAreCountedUnlessTheyServeAnotherProcess) {

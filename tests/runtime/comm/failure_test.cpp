@@ -125,7 +125,7 @@ TEST(Failure, DifferentParametersOfOneSizeAreAMismatch) {
   for (const auto& outcome : outcomes) EXPECT_THAT(outcome.error, HasSubstr("factors or parameters"));
 }
 
-/// Queues a collective and meets nobody, as NCCL's does on a device.
+/// Queues a collective that no other rank enters, as NCCL's does on a device.
 class Queueing final : public comm::Transport {
  public:
   Queueing(std::unique_ptr<comm::Transport> host, int& moved) : host_(std::move(host)), moved_(moved) {}
@@ -178,7 +178,7 @@ QueuedRun queue_two(bool checks, const std::function<comm::AllReducePart(std::ui
   return run;
 }
 
-// On a device nobody compares unless it is asked for, and then before the collective is queued.
+// On a device ranks compare only on request, and then before the collective is queued.
 TEST(Failure, WithSanityChecksQueuedCollectivesAreComparedToo) {
   const auto swapped = [](std::uint32_t rank) { return comm::AllReducePart{nullptr, 8, 7 + rank}; };
   const auto longer = [](std::uint32_t rank) { return comm::AllReducePart{nullptr, 8 + rank, 7}; };

@@ -18,7 +18,7 @@ namespace {
 using Keys = std::set<std::string>;
 using KeysBySection = std::map<std::string, Keys>;
 
-/// What is asked for when every section is there.
+/// The keys that are read when every section is there.
 KeysBySection known_keys() {
   const auto json = nlohmann::json::parse(R"({
       "train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {}}, "scheduler": {"type": "WarmupLR"}, "fp16": {},

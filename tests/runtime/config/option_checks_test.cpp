@@ -32,7 +32,7 @@ TEST(OptionValues, AreWhatTheyAreReadAs) {
   for (const char* none : {"nan", "-nan", "inf", "-infinity", "1e999"})
     EXPECT_EQ(validate(number, none), std::string(none) + " is not a finite number");
   for (const char* value : {"0", "-1.5", "1e300", "much", "1.5x"})
-    EXPECT_EQ(validate(number, value), "") << value << ": the option's own check says from where to where";
+    EXPECT_EQ(validate(number, value), "") << value << ": the option's own check has the range";
 }
 
 TEST(OptionValues, AnOptionIsNoValueOfTheOneBeforeIt) {

@@ -102,7 +102,7 @@ TEST(DataParallelGroups, AnOverflowInOneCopySkipsTheStepInAll) {
   }
 }
 
-// A viewer tells the copies' collectives apart: by the group that a rank's tables describe, and by numbers
+// A viewer distinguishes the copies' collectives: by the group that a rank's tables describe, and by numbers
 // that no other group of the rank has.
 TEST(DataParallelGroups, CollectivesNameTheGroup) {
   const ObservedRun observed = train_observed(spec_of(3, "fp32", {{0, 2}, {1, 3}}, 4));

@@ -107,8 +107,8 @@ TEST(ReturnedParameters, AgreeWithStage0Bitwise) {
   }
 }
 
-// Every gradient of the weight is summed once, whoever read it and however often a forward ran, as long as
-// it lies in memory and where every fetch has to bring it again.
+// Every gradient of the weight is summed once, whichever module read it and however often a forward ran, both
+// while the weight stays in memory and where every fetch gathers it again.
 TEST(ReturnedParameters, AreReadInsideLaterCheckpoints) {
   const plan::ModelSpec model = returned_into_checkpoints();
   for (const int accumulation : {1, 3}) {

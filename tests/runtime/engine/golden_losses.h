@@ -13,7 +13,7 @@ struct LossOutcome {
   std::string title;
   std::string text;  ///< the largest deviation, or what differs
   bool agrees = false;
-  bool compared = true;  ///< false: nobody knows what it should be, and `text` says why
+  bool compared = true;  ///< false: the right value is unknown; `text` has the reason
 };
 
 /// A number of ranks that can be run as threads here. Throws std::invalid_argument beyond 64.

@@ -63,7 +63,7 @@ TEST_P(RecordedReductions, AreSubmittedInOrderWithTheirCutsAndOwners) {
     }
     for (const Json& flush : flushes) cut += flush.at("collectives").size() > 1 ? 1 : 0;
   }
-  EXPECT_GT(cut, 0U) << "the file says something about cuts";
+  EXPECT_GT(cut, 0U) << "the file has cuts";
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, RecordedReductions,

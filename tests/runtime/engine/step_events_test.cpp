@@ -1,4 +1,4 @@
-// What a step says of itself beside its loss: the micro-batch on its way to the device and the wait for it,
+// The events of a step other than its loss: the micro-batch on its way to the device and the wait for it,
 // by how much gradients were clipped, ZenFlow's votes, LoCo's resets. Against what the steps returned and the
 // plan, on real ranks.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // ZenFlow's optimizer against an account in double of what every element's state and parameter must be, step
-// by step: one state per element, whoever holds it.
+// by step: one state per element, on whichever rank.
 #include "runtime/offload/zenflow_optimizer.h"
 
 #include <gtest/gtest.h>

@@ -75,7 +75,7 @@ TEST(AtTheLimit, PrefetchFillsTheLiveLimitToTheLastElement) {
   EXPECT_EQ(plan.stop, PrefetchStop::live_limit);
 }
 
-/// What the user is told of where a prefetch ended.
+/// The explanation of where a prefetch ended.
 TEST(AtTheLimit, PrefetchSaysWhyItHoldsNoMore) {
   const auto stop_at = [](std::int64_t bucket, std::uint32_t module) {
     SchedulerConfig config = no_limits();

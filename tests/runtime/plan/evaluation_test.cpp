@@ -127,7 +127,7 @@ void trains_alike(const ModelPlan& model, Compat compat, std::int64_t persistent
     const std::int64_t before = both.scheduler().resident_elems();
     for (int batch = 0; i >= first_evaluated && batch < std::max(i, 1); ++batch) {
       EXPECT_FALSE(both.evaluate().invalidated);
-      EXPECT_EQ(both.scheduler().resident_elems(), before) << "what it gathered is gone";
+      EXPECT_EQ(both.scheduler().resident_elems(), before) << "what it gathered is released";
     }
     const TurnsIteration expected = alone.train(), trained = both.train();
     EXPECT_EQ(trained.began, expected.began);

@@ -253,7 +253,7 @@ TEST(ModelSpec, AModuleSaysWhatItReturns) {
               HasSubstr("the root returns a parameter"));
 }
 
-// A tied weight is returned under the path of whoever returns it.
+// A tied weight is returned under the path of the module that returns it.
 TEST(ModelSpec, ATiedWeightIsReturnedByItsPathThere) {
   const ModelPlan model = build_model_plan(parse_model_spec(R"({
       "name": "t", "input": {"kind": "tokens", "vocabulary": 8, "context": 4},

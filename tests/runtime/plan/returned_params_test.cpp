@@ -251,7 +251,7 @@ TEST(ReturnedParams, AreFetchedForTheirOwnGradientByDeepSpeedsHooks) {
   };
   EXPECT_EQ(fetches(model_with(), true), 2);
   EXPECT_EQ(fetches(model_with(), false), 1);
-  EXPECT_EQ(fetches(model_with("", R"("returns": ["bias"],)"), true), 1) << "nobody reads the bias";
+  EXPECT_EQ(fetches(model_with("", R"("returns": ["bias"],)"), true), 1) << "no module reads the bias";
   EXPECT_EQ(fetches(model_with("", R"("returns": ["weight"], "trainable": {"weight": false},)"), true), 1)
       << "no gradient comes back to a frozen one";
   EXPECT_EQ(fetches(model_with(R"("checkpoint": true,)"), true), 2) << "those of the recomputation";
@@ -278,7 +278,7 @@ TEST(ReturnedParams, AcrossACheckpointAreFetchedForWithTheRecomputation) {
   EXPECT_EQ(fetches(both, R"("returns": ["weight"],)"), Fetches(3, 2)) << "blk reads what blk.fc returned";
   EXPECT_EQ(fetches(both, R"("trainable": false,)"), Fetches(2, 1));
   EXPECT_EQ(fetches(R"("returns": ["fc.weight", "mid.weight"],)", ""), Fetches(1, 1))
-      << "without a checkpoint nobody reads them";
+      << "without a checkpoint no module reads them";
 }
 
 // What a module returns and does not own it reads by attribute first, as its PyTorch forward would.

@@ -96,7 +96,7 @@ class Account {
     const bool exact = config_.compat != Compat::shardscope;
     for (const GatherId id : scheduler_.in_flight_gathers()) waited_.insert(id);
     freed(scheduler_.begin_update());
-    EXPECT_EQ(issued_, waited_) << "a gather nobody waited for";
+    EXPECT_EQ(issued_, waited_) << "a gather without a wait";
     buffered_.clear();  // the optimizer makes every copy out of date
     for (const ParamId id : resident_) {
       EXPECT_TRUE(!exact && scheduler_.persistent(id)) << "the optimizer step needs it partitioned";
@@ -195,7 +195,7 @@ class Account {
         EXPECT_LE(buffered_.size(), config_.swap_buffers) << "more buffers than there are";
       }
     }
-    // DeepSpeed's coordinator, and nobody else, gives the buffers of persistent parameters back.
+    // Only DeepSpeed's coordinator returns the buffers of persistent parameters.
     for (const ParamId id : gather.params) {
       if (by_coordinator_ && scheduler_.persistent(id)) buffered_.erase(id);
     }
@@ -221,7 +221,7 @@ class Account {
     for (const ParamId id : plan.read_ahead) {
       EXPECT_TRUE(on_nvme(id));
       EXPECT_TRUE(buffered_.insert(id).second) << "read ahead although it is in a buffer";
-      EXPECT_EQ(used_later.count(id), 1U) << "read ahead for nobody";
+      EXPECT_EQ(used_later.count(id), 1U) << "read ahead without a later use";
       if (config_.compat == Compat::shardscope) {
         EXPECT_EQ(resident_.count(id), 0U) << "read ahead although it is gathered";
       }

@@ -195,7 +195,7 @@ class RanksDiffer(unittest.TestCase):
         program = pathlib.Path(ZERO_TRAIN).read_bytes()
         version = re.search(r"project\(shardscope VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
         here, there = (f"{text}\0".encode() for text in (version, version[:-1] + "9"))
-        self.assertEqual(program.count(here), 1, "its version stands in it once")
+        self.assertEqual(program.count(here), 1, "its version occurs once")
         older = self.folder / "zero_train_of_another_version"
         older.write_bytes(program.replace(here, there))
         older.chmod(0o755)

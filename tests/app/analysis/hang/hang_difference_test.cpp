@@ -110,7 +110,7 @@ TEST(HangDifference, CollectivesOfGroupsThatAreNotDescribedAreComparedWithNone) 
   }
 }
 
-// Of the gather that rank 1 is in nobody knows who else should come; rank 3 never comes to what all are in.
+// The other members of the gather that rank 1 is in are unknown; rank 3 never enters the one that all are in.
 TEST(HangDifference, WhoMissesACollectiveOfAnUnknownGroupIsNotSaid) {
   RunBuilder run(4);
   common(run, 4);

@@ -268,7 +268,7 @@ TEST(HangEnds, WhereNobodyWaitsTheRankThatFailedFirstIsNamed) {
             "Rank 1 was killed by signal 9 (SIGKILL); no rank waits in a recorded collective.");
 }
 
-/// All were ended from outside: what they waited for then is still told.
+/// All were ended from outside: what they waited for then is still reported.
 TEST(HangEnds, RanksThatWereAllEndedAreReadAsTheyStood) {
   RunBuilder run(2);
   common(run, 2);

@@ -74,7 +74,7 @@ TEST(Hang, WhatEveryRankHasBegunIsNoHang) {
   EXPECT_FALSE(hang.difference);
 }
 
-/// A rank that waits for another one that itself waits: the one that waits for nobody is to blame.
+/// A rank that waits for another one that itself waits: the cause is the one that does not wait.
 TEST(Hang, BlamesTheEndOfTheChain) {
   RunBuilder run(3);
   common(run, 3);
@@ -117,7 +117,7 @@ TEST(Hang, ASenderAndItsReceiverAreInOneCollective) {
   EXPECT_TRUE(hang.ranks[0].waits_for.empty());
 }
 
-/// Which of several ranks is at the other end of a receive is not recorded: nobody is blamed for it.
+/// Which of several ranks is at the other end of a receive is not recorded: no rank is named as the cause.
 TEST(Hang, AReceiveInAGroupOfSeveralNamesNoRank) {
   RunBuilder run(3);
   common(run, 3);

@@ -85,7 +85,7 @@ TEST(AdviceRun, ARecordingsFindingsGetTheGainsThatTheCommandPrints) {
   ASSERT_EQ(run->advice().state(), AdviceRun::State::answered) << run->advice().problem();
   EXPECT_EQ(analysis::findings_json(run->findings(), true),
             ended_of({shardscope_program(), "findings", recording, "--json"}).out);
-  EXPECT_FALSE(can_be_played(run->store(), run->findings())) << "all was asked";
+  EXPECT_FALSE(can_be_played(run->store(), run->findings())) << "all were played";
   EXPECT_EQ(advice_words(*run), "");
   // Not a second time.
   run->ask_what_if();

@@ -1,4 +1,4 @@
-// The lanes under two aligned runs: what lies in a part goes where the part goes, at every depth.
+// The lanes under two aligned runs: the spans in a part move with the part, at every depth.
 #include "app/gui/model/aligned_lanes.h"
 
 #include <gtest/gtest.h>

@@ -204,7 +204,7 @@ TEST(AlignedModules, WhereNothingCanBeAlignedItSaysWhy) {
   EXPECT_EQ(why_not(some, other, AlignBy::module), "no module of this step is in both runs");
   EXPECT_EQ(why_not(crowded, crowded, AlignBy::module), "more than 500 modules in this step");
   EXPECT_EQ(why_not(some, some, AlignBy::phase), "neither run has a phase in this step");
-  EXPECT_EQ(why_not(some, some, AlignBy::step), "") << "from its begin, as it says";
+  EXPECT_EQ(why_not(some, some, AlignBy::step), "") << "from its begin, as shown";
 }
 
 TEST(AlignedPhases, APieceOfTheScaleShowsAPieceOfEachPart) {

@@ -305,7 +305,7 @@ TEST(HeldLong, IsFromTheEndOfTheLastUseToTheRelease) {
   EXPECT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.rows[0][0].text, "h.1.qkv.weight") << "h is no model's name";
   EXPECT_EQ(table.rows[0][0].tip, "h.1.qkv.weight")
-      << "its end is what tells it from others in a narrow list";
+      << "its end distinguishes it from others in a narrow list";
 
   tables.stage = 2;
   store::Store other;

@@ -1,4 +1,4 @@
-// What a copy of a live run says of what is not in it: of the run that it has, and of nothing else.
+// What a copy of a live run reports as missing from it: events of its own run, and nothing else.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -150,7 +150,7 @@ TEST_F(Copy, StoppedIsWholeUpToThereAndStoppingTwiceIsHarmless) {
   EXPECT_TRUE(info.complete);
   ASSERT_EQ(info.problems.size(), 1U);
   EXPECT_NE(info.problems[0].find("recording ended first"), std::string::npos) << info.problems[0];
-  EXPECT_FALSE(store::first_failure(copied)) << "a rank that goes on is not taken for one that died";
+  EXPECT_FALSE(store::first_failure(copied)) << "a running rank is not taken for one that died";
   EXPECT_EQ(copied.event_count(), 8 * kEventsPerStep);
   EXPECT_FALSE(fs::exists(file("copy.zscope-wal")));
   start(file("copy.zscope"));  // the next one, which replaces it
@@ -342,7 +342,7 @@ TEST(CopyThatLags, SaysHowManyPiecesItMisses) {
         << " events, " << seen_of_it.missing_pieces << " pieces missing of " << pieces;
     return seen_of_it.missing_pieces;
   };
-  EXPECT_EQ(missing_once_caught_up(), 16U) << "gone before it began";
+  EXPECT_EQ(missing_once_caught_up(), 16U) << "deleted before it began";
   steps(5);
   EXPECT_EQ(missing_once_caught_up(), 16U) << "it keeps up";
   copy.hold();

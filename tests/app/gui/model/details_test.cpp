@@ -1,4 +1,4 @@
-// What the Inspector says of one thing: known, or shown as missing.
+// What the Inspector shows of one thing: known, or marked as missing.
 #include "app/gui/model/details.h"
 
 #include <gtest/gtest.h>

@@ -57,7 +57,7 @@ TEST_F(Export, ATraceOfAPartHasWhatOverlapsItAlone) {
              .target = file("part.json"),
              .range_ns = std::pair((second.begin_ns + second.end_ns) / 2, second.end_ns)});
   ASSERT_EQ(finish(job).problem, "");
-  EXPECT_GT(job.state().share, 0.5) << "it says how far it is";
+  EXPECT_GT(job.state().share, 0.5) << "it shows its progress";
   const std::string all = text_of(file("all.json")), part = text_of(file("part.json"));
   EXPECT_NE(all.find("ProfilerStep#" + std::to_string(store.steps()[0].step) + "\""), std::string::npos);
   EXPECT_EQ(part.find("ProfilerStep#" + std::to_string(store.steps()[0].step) + "\""), std::string::npos);

@@ -105,7 +105,7 @@ TEST(Flame, SpansAreCutAtTheEndsOfTheRange) {
   EXPECT_EQ(tree.total_of(mlp, 0), 15 + 10);
   EXPECT_EQ(tree.total_of(mlp, 1), 5);
   EXPECT_EQ(tree.nodes()[mlp].count, 3U);
-  EXPECT_EQ(tree.nodes()[mlp].longest_ns, 15) << "the part of it that lies in the range";
+  EXPECT_EQ(tree.nodes()[mlp].longest_ns, 15) << "the part of it within the range";
   EXPECT_EQ(counted(store, {200, 300}).nodes().size(), 1U);
 }
 
@@ -265,7 +265,7 @@ TEST_F(FlameOfARun, WhatFindLooksForIsCountedOnce) {
   EXPECT_FALSE(flame_finds("\"attn\"", "h.0.attn forward", "compute"));
   std::int64_t outermost = 0;
   for (const std::uint32_t child : tree.nodes()[0].children) outermost += tree.nodes()[child].total_ns;
-  EXPECT_EQ(found_ns(tree, 0, ""), outermost) << "all of them are found; what lies in them is not added";
+  EXPECT_EQ(found_ns(tree, 0, ""), outermost) << "all of them are found; their children are not added";
   std::int64_t mlp = 0;
   for (std::uint32_t node = 1; node < tree.nodes().size(); ++node)
     mlp += tree.name(node).ends_with(".mlp backward") ? tree.nodes()[node].total_ns : 0;

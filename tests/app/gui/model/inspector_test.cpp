@@ -1,4 +1,4 @@
-// What the Inspector says of a parameter, of a run in which every value is known.
+// What the Inspector shows of a parameter, in a run in which every value is known.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What is said of one rank is that rank's, and what is said of a collective is of that one on every rank.
+// Figures of one rank are that rank's, and figures of a collective are of that one on every rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>

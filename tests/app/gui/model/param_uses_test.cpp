@@ -74,7 +74,7 @@ TEST(ParamUses, AreReadAFewRanksAFrameAndSayWhyThereAreNone) {
   EXPECT_EQ(uses.of(store, 2), nullptr);
   EXPECT_EQ(uses.missing(), "");
   uses.look_at(1, store, 4000);
-  EXPECT_TRUE(uses.reading()) << "as the legend of the next frame says";
+  EXPECT_TRUE(uses.reading()) << "as the legend of the next frame shows";
   EXPECT_NE(uses.of(store, 0), nullptr) << "read before";
   EXPECT_NE(uses.of(store, 2), nullptr);
   uses.look_at(1, store, 4000);

@@ -145,7 +145,7 @@ TEST(RankGroupings, AreThoseOfTheRunThatIsShown) {
   const store::Store pairs = of_nodes(8, 2), halves = of_nodes(8, 4);
   RankGroupings kept;
   EXPECT_EQ(kept.of(1, pairs).front().groups.size(), 4U);
-  ASSERT_EQ(pairs.revision(), halves.revision()) << "nothing else says that it is another run";
+  ASSERT_EQ(pairs.revision(), halves.revision()) << "nothing else distinguishes the runs";
   EXPECT_EQ(kept.of(2, halves).front().groups.size(), 2U);
   EXPECT_EQ(kept.of(1, pairs).front().groups.size(), 4U);
 }

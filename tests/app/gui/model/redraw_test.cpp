@@ -94,7 +94,7 @@ TEST_F(Headless, AClickOnTheStepsIsFollowedByTheTimeUnderThePointer) {
   const auto after = settle();
   ASSERT_EQ(app_.selection.kind, SelectionKind::step);
   EXPECT_TRUE(app_.hover_ns.has_value());
-  EXPECT_TRUE(another_frame() == after) << "the line under the pointer comes with its next move";
+  EXPECT_TRUE(another_frame() == after) << "the line under the pointer appears with its next move";
 }
 
 TEST_F(Headless, AKeyToo) {

@@ -180,7 +180,7 @@ TEST_F(RelationsOf, AreLookedForAnewWhenTheIndexMoves) {
     index.update(data(), Completeness::complete, {.begin_ns = 0, .end_ns = data().end_ns() / 10});
     EXPECT_TRUE(cache.of(data(), index, lane, gather).list.empty());
     EXPECT_FALSE(cache.of(data(), index, lane, gather).all);
-    EXPECT_TRUE(cache.of(data(), index, lane, gather).read) << "asked again it is the same";
+    EXPECT_TRUE(cache.of(data(), index, lane, gather).read) << "a second query gives the same";
     index.update(data(), Completeness::complete, {.begin_ns = 0, .end_ns = data().end_ns() + 1});
     EXPECT_FALSE(cache.of(data(), index, lane, gather).list.empty());
     EXPECT_TRUE(cache.of(data(), index, lane, gather).all);

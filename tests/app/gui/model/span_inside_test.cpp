@@ -1,4 +1,4 @@
-// What lies in a span, and the figures of a sample of times.
+// The contents of a span, and the figures of a sample of times.
 #include "app/gui/model/span_inside.h"
 
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST(TimeSample, SigmaAndTheModeOfItsHistogram) {
   EXPECT_EQ(TimeSample().sigma(), 0);
   TimeSample many;
   for (int i = 0; i < 100'000; ++i) many.add(1'000'000'000'000 + i % 2);
-  EXPECT_NEAR(many.sigma(), 0.5, 1e-3) << "small beside large values";
+  EXPECT_NEAR(many.sigma(), 0.5, 1e-3) << "small next to large values";
   const TimeHistogram bars = histogram(times, 8, HistogramScale::linear);
   EXPECT_FALSE(bars.logarithmic);
   EXPECT_NEAR(mode_of(bars), 4.5, 0.01);

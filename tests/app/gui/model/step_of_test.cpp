@@ -139,11 +139,11 @@ TEST(RankPace, TheSlowOneOfTwoRanksIsAStraggler) {
     return found;
   };
   using Ranks = std::vector<std::uint32_t>;
-  EXPECT_EQ(stragglers({300, 600}), Ranks{1}) << "beside the other alone";
+  EXPECT_EQ(stragglers({300, 600}), Ranks{1}) << "compared with the other alone";
   EXPECT_EQ(stragglers({400, 430}), Ranks{});
   EXPECT_EQ(stragglers({400, 400, 441}), Ranks{2}) << "as the finding: 1.1 times the median of the others";
   EXPECT_EQ(stragglers({400, 400, 439}), Ranks{});
-  EXPECT_EQ(stragglers({600}), Ranks{}) << "no rank beside it";
+  EXPECT_EQ(stragglers({600}), Ranks{}) << "no rank to compare with";
   EXPECT_EQ(stragglers({0, 0}), Ranks{});
 }
 

@@ -1,4 +1,5 @@
-// Stepping through a run, and what is said of the place: statuses, what was done and why, decisions compared.
+// Stepping through a run, and what is shown of a position: statuses, actions with their reasons, decisions
+// compared.
 #include "app/gui/model/stepping.h"
 
 #include <gtest/gtest.h>

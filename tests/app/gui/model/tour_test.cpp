@@ -19,7 +19,7 @@ TEST(Tour, ShowsEachPlaceWithItsWordsAndEnds) {
   app.set_layout("Memory");
   Written window(app, "workspace", 1600, 900);
   UiState& ui = window.frame().workspace().ui();
-  EXPECT_FALSE(window.has(tour_stops().front().text)) << "it was not asked for";
+  EXPECT_FALSE(window.has(tour_stops().front().text)) << "the tour was not requested";
   ui.tour = 0;
   window.frames();
   EXPECT_EQ(app.layout_name, "Watch");

@@ -165,7 +165,7 @@ TEST(Vocabulary, OfDeepSpeedIsZeros) {
   const store::Store store = of_framework("DeepSpeed 0.16");
   EXPECT_EQ(gate_place(store, ev::GateKind::pre_forward, 1), "before the forward of net.first");
   EXPECT_EQ(gate_place(store, ev::GateKind::bucket, 7), "before bucket 7 is reduced");
-  // What tells gates apart comes first, so that a narrow column cuts the rest.
+  // What distinguishes gates comes first, so that a narrow column cuts the rest.
   EXPECT_EQ(brief_gate_place(store, ev::GateKind::pre_forward, 1), "net.first, before forward");
   EXPECT_EQ(brief_gate_place(store, ev::GateKind::bucket, 7), "bucket 7, before it");
   EXPECT_EQ(brief_gate_place(store, ev::GateKind::step, 3), "step 3, start");

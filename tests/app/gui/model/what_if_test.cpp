@@ -105,7 +105,7 @@ TEST(WhatIf, ABoxThatNobodySetFollowsTheStageAndIsPlayedAsShown) {
     EXPECT_EQ(choice.values[overlap], "true") << "also by way of a stage whose default it is";
     WhatIfChoice advised = as_recorded(tables);
     change(advised, tables, {{"zero_optimization.overlap_comm", "true"}, {"zero_optimization.stage", "2"}});
-    EXPECT_EQ(advised.values[overlap], "true") << "what is asked for beside the stage is not its default";
+    EXPECT_EQ(advised.values[overlap], "true") << "a setting requested with the stage is not its default";
   }
   tables.framework = "deepspeed";  // records what its configuration says, and no more
   WhatIfChoice attached = as_recorded(tables);

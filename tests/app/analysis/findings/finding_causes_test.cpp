@@ -160,7 +160,7 @@ TEST(FindingCauses, OneStopIsAnEventAndNoLastingCause) {
   }
 }
 
-/// The silence began before the long step: only what lies in the step made it longer.
+/// The silence began before the long step: only the part within the step made it longer.
 TEST(FindingCauses, AStopIsSilentForNoLongerThanItsStep) {
   MadeRun run(2);
   for (std::uint32_t step = 0; step < kSteps; ++step) {
