@@ -16,8 +16,6 @@ constexpr std::string_view kAgain = " sends again after ";
 constexpr std::string_view kNoThreadRan = "none of its threads ran";
 constexpr std::string_view kStopped = " is stopped";
 constexpr std::string_view kGone = " without reporting its end";
-// In recordings made before 2026-11-30.
-constexpr std::string_view kGoneBefore = " without having said that it ended";
 
 std::string seconds_of(double seconds) {
   std::array<char, 48> text{};
@@ -140,8 +138,7 @@ bool is_resumption_message(const Message& message) noexcept {
 }
 
 bool is_gone_message(const Message& message) noexcept {
-  const std::string_view text = after_rank(message);
-  return message.severity == ev::Severity::error && (text.ends_with(kGone) || text.ends_with(kGoneBefore));
+  return message.severity == ev::Severity::error && after_rank(message).ends_with(kGone);
 }
 
 }  // namespace shardscope::store
