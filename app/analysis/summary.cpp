@@ -16,6 +16,7 @@
 #include "app/analysis/digest.h"
 #include "app/analysis/efficiency.h"
 #include "app/analysis/free_parts.h"
+#include "app/analysis/group_transfers.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/piece_label.h"
@@ -457,6 +458,7 @@ Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
 Summary whole_summary(const store::Store& store, const store::RecordingInfo& info, const Digest& digest) {
   Summary summary = summarize(store, info, digest);
   if (summary.stage == 3) summary.scheduling = compare_scheduling(store);
+  summary.links = group_links(store, digest);
   return summary;
 }
 

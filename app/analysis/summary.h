@@ -60,6 +60,17 @@ struct OpRow {
   /// Rates including waiting: S over the time from begin to end, mean over ranks.
   std::optional<double> algbw_waiting_gbs, busbw_waiting_gbs;
 };
+/// The transfers of one operation in one group of ranks, over the latest measured steps.
+struct GroupLink {
+  std::vector<std::uint32_t> ranks;  ///< ascending
+  instrumentation::CollectiveOp op{};
+  std::uint64_t count = 0;
+  std::int64_t bytes = 0;                        ///< metrics 2.3 S, summed over its collectives
+  std::uint32_t steps = 0;                       ///< with such a transfer
+  std::optional<double> busbw_gbs{};             ///< median over these steps
+  std::optional<ConfidenceInterval> interval{};  ///< 95 %, by blocks of steps
+  std::string no_interval{};                     ///< why there is none; empty if there is one
+};
 /// Checkpoints of a rank in the whole run, between steps: excluded from step times.
 struct Checkpoints {
   std::uint32_t saves = 0, loads = 0;
@@ -273,6 +284,9 @@ struct Summary {
   std::vector<VolumePart> volume_parts;
   std::optional<double> unexplained_elements_per_step;  ///< unknown if parameters were not recorded
   std::vector<OpRow> ops;
+  /// Links by group and operation; empty without groups besides that of all ranks. From whole_summary() only:
+  /// reads the collectives of the latest steps again.
+  std::vector<GroupLink> links;
   /// Prefetches of all ranks; nullopt if stage 3 recorded none of its scheduler's decisions.
   std::optional<Prefetch> prefetch;
   std::uint32_t prefetch_steps = 0;  ///< its completed steps: those in which no rank lacks events

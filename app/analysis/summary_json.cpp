@@ -183,6 +183,21 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
   return out;
 }
 
+json links_json(const std::vector<GroupLink>& links) {
+  json out = json::array();
+  for (const GroupLink& link : links)
+    out.push_back({{"ranks", link.ranks},
+                   {"op", store::name_of(link.op)},
+                   {"count", link.count},
+                   {"bytes", link.bytes},
+                   {"steps", link.steps},
+                   {"busbw_gbs", maybe(link.busbw_gbs)},
+                   {"low_gbs", link.interval ? json(link.interval->low) : json(nullptr)},
+                   {"high_gbs", link.interval ? json(link.interval->high) : json(nullptr)},
+                   {"no_interval", link.no_interval.empty() ? json(nullptr) : json(link.no_interval)}});
+  return out;
+}
+
 json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps) {
   if (!prefetch) return nullptr;
   return {{"steps", steps},
@@ -362,6 +377,7 @@ std::string to_json(const Summary& s) {
                  {"extras", extras},
                  {"unexplained_elements_per_step", maybe(s.unexplained_elements_per_step)},
                  {"ops", ops}};
+  out["links"] = links_json(s.links);
   out["prefetch"] = prefetch_json(s.prefetch, s.prefetch_steps);
   out["trace"] = s.trace ? json{{"record", s.trace->record},
                                 {"complete", s.trace->complete},

@@ -71,6 +71,13 @@ inline constexpr const char* kRehearsedFault = "rehearsed_fault";
 /// Minimum costs in ms: below these a gain is negligible even in a tiny model's step.
 inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
+/// Communication of a typical step that a slow link causes, in milliseconds, as a mean over ranks; 0 without
+/// the finding, or where it is not known.
+struct SlowLinkPart {
+  double waiting = 0, moving = 0;  ///< exposed
+  double link = 0;                 ///< transfers, hidden or exposed
+};
+
 class Found {
  public:
   [[nodiscard]] const Finding* find(std::string_view id) const;  ///< null: none; invalidated by the next add
@@ -83,8 +90,9 @@ class Found {
   void follows(std::string_view cause, std::string title);
   /// Appends to the finding of this id and rank; false if there is none.
   bool add_evidence(std::string_view id, std::uint32_t rank, const std::string& text);
-  /// Ranks of the link reported by slow_link; empty without that finding.
+  /// Ranks of the groups reported by slow_link; empty without that finding.
   std::vector<std::uint32_t> slow_link_ranks;
+  SlowLinkPart slow_link_part;
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 
  private:
