@@ -139,6 +139,7 @@ class RankSums {
     TimePartition unknown;
     std::optional<std::int64_t> unknown_data_wait_ns;
     RetryCount retries;
+    GroupTimes groups;
     bool copies_known = true;
   };
 
@@ -175,6 +176,7 @@ class RankSums {
       result.time.add(step.time);
       result.waiting_ns += step.exposed.waiting_ns;
       result.moving_ns += step.exposed.moving_ns;
+      sums.groups.add(step);
       result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
     } else {
       sums.unknown.add(step.time);
@@ -198,6 +200,7 @@ class RankSums {
       result.data_wait_ns = sums.unknown_data_wait_ns;
     }
     result.allocator_retries = sums.retries.count();
+    result.groups = sums.groups.all(digest_);
     for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
       const auto which = static_cast<ev::MemoryPool>(pool);
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;

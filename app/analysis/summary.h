@@ -96,6 +96,14 @@ struct ProcessorWaits {
     return over_ns > 0 ? time * static_cast<double>(waited_ns) / static_cast<double>(over_ns) : 0;
   }
 };
+/// Exposed time of a rank in collectives of one group that has not all ranks.
+struct GroupTime {
+  std::uint64_t group = 0;           ///< GroupExposure::group
+  std::vector<std::uint32_t> ranks;  ///< its members, ascending
+  std::int64_t waiting_ns = 0, moving_ns = 0;
+  std::uint32_t late = instrumentation::kNoId;  ///< for which it waited most there; kNoId: for none
+  std::int64_t late_ns = 0;
+};
 struct RankSummary {
   std::uint32_t rank = 0;
   /// Parts of time.exposed_comm_ns: until the last rank had entered, and transfer (critical_path.h).
@@ -127,7 +135,8 @@ struct RankSummary {
   std::optional<std::uint64_t> allocator_retries;
   /// From samples in the measured steps; nullopt if its host's kernel does not report it.
   std::optional<ProcessorWaits> processor_waits;
-  GpuState gpu_state;  ///< from samples in the measured steps
+  GpuState gpu_state;             ///< from samples in the measured steps
+  std::vector<GroupTime> groups;  ///< sums over the steps of `time`
 };
 /// Why model states exceed their formula.
 enum class MemoryCause : std::uint8_t {

@@ -140,6 +140,17 @@ json micro_batches_json(const std::optional<MicroBatchSums>& sums) {
           {"length", {sums->shortest, sums->longest}}};
 }
 
+json groups_json(const std::vector<GroupTime>& groups) {
+  json out = json::array();
+  for (const GroupTime& group : groups)
+    out.push_back({{"ranks", group.ranks},
+                   {"waiting_ms", ms(group.waiting_ns)},
+                   {"moving_ms", ms(group.moving_ns)},
+                   {"late", group.late == instrumentation::kNoId ? json(nullptr) : json(group.late)},
+                   {"late_ms", ms(group.late_ns)}});
+  return out;
+}
+
 json rank_json(const RankSummary& rank, std::int32_t stage) {
   const auto part = [&](std::int64_t ns) { return rank.time.known() ? json(ms(ns)) : json(nullptr); };
   json out = {{"rank", rank.rank},
@@ -155,6 +166,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"moving_ms", part(rank.moving_ns)},
               {"others_waited_ms", part(rank.others_waited_ns)},
               {"entered_last", rank.entered_last},
+              {"groups", groups_json(rank.groups)},
               {"time_steps", rank.time_steps},
               {"whole_steps", rank.whole_steps},
               {"overlap_pct", maybe(rank.time.overlap_pct())},

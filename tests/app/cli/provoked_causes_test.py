@@ -3,6 +3,7 @@ followed and nothing gets worse. The causes that sizes of buckets and prefetches
 import csv
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -61,6 +62,14 @@ class Simulated(unittest.TestCase):
         # Without the slow link less than 5 % of a step is exposed: no advice about the micro-batch beside it.
         self.assertRegex(" ".join(found["explains"]), "[0-9]+ % of a step is exposed communication")
         self.assertNotIn("exposed_communication", slow.by_id)
+        # Rank 4 comes late to what its replicas reduce because its own pair took longer, not because it did nothing.
+        text = command_line.said("summary", slow.recording)
+        late = re.findall(r"rank (4|5): it entered .*; (it was in collectives of the group of ranks 4, 5 for ([0-9.]+) ms of a step, "
+                          r"the others in theirs for ([0-9.]+) ms; bytes moved for)", text)
+        self.assertEqual([rank for rank, *_ in late], ["4", "5"], text)
+        for _, _, own, others in late:
+            self.assertGreater(float(own), 1.5 * float(others), text)
+        self.assertNotIn("did nothing", text)
 
     def test_links_by_group(self):
         """Four times as slow are those of rank 5, and no others."""
