@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -84,8 +85,19 @@ struct Slow {
   std::vector<double> excess_ms;  ///< of each step
   double ns = 0, usual_ns = 0, bus_bytes = 0;
   std::size_t others = 0;  ///< groups it was compared with: the largest number over its collectives
-  /// Its collectives that were compared.
-  std::set<std::pair<ev::CollectiveOp, std::int64_t>> compared;
+  /// Its collectives that were compared: how much longer they took in all, and how many there were.
+  struct Excess {
+    double ns = 0;
+    std::uint64_t count = 0;
+  };
+  std::map<std::pair<ev::CollectiveOp, std::int64_t>, Excess> compared;
+  /// How much longer such a collective takes than in other groups, as a mean; 0: not compared.
+  [[nodiscard]] std::int64_t excess_of(ev::CollectiveOp op, std::int64_t bytes) const {
+    const auto found = compared.find({op, bytes});
+    return found == compared.end()
+               ? 0
+               : std::llround(std::max(0.0, found->second.ns / static_cast<double>(found->second.count)));
+  }
 };
 
 void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
@@ -105,7 +117,9 @@ void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
       group.usual_ns += expected;
       group.bus_bytes += one.bus_bytes;
       group.others = std::max(group.others, moved.size() - 1);
-      group.compared.emplace(std::get<ev::CollectiveOp>(alike), std::get<std::int64_t>(alike));
+      Slow::Excess& of = group.compared[{std::get<ev::CollectiveOp>(alike), std::get<std::int64_t>(alike)}];
+      of.ns += one.ns - expected;
+      of.count += one.count;
     }
   }
   for (const auto& [ranks, ms] : excess) groups[ranks].excess_ms.push_back(ms);
@@ -125,30 +139,31 @@ struct Relief {
   double ms = 0;
 };
 
-/// Time in which compared collectives of these groups transfer while the rank computes nothing; nullopt if
-/// its computation was not recorded.
-std::optional<std::int64_t> exposed_ns(const store::Store& store, const RankStep& step,
-                                       std::span<const SlowGroup> groups) {
+/// [Note: exposed excess]
+/// With a link like the others a transfer would end earlier by its excess. What is gained is the part of that
+/// end in which the rank computes nothing: the rest of its exposed time would remain. nullopt if its
+/// computation was not recorded.
+std::optional<std::int64_t> exposed_excess(const store::Store& store, const RankStep& step,
+                                           std::span<const SlowGroup> groups) {
   const RankActivity activity = activity_of(store, step.rank, step.begin_ns, step.end_ns);
   if (!activity.known) return std::nullopt;
-  std::vector<Interval> moving;
+  std::vector<Interval> ends;
   for_each_collective(
       store, step.rank, step.begin_ns, step.end_ns, [&](ev::StreamId, const store::Span& span) {
         const auto group = parted_group(store, step.rank, span);
         if (!group) return;
         const auto fields = ev::as<ev::EventKind::collective_begin>(span);
         const Ranks ranks = group->list();
-        if (std::ranges::any_of(groups, [&](const SlowGroup& one) {
-              return *one.ranks == ranks && one.slow->compared.contains({fields.op, fields.bytes});
-            }))
-          moving.push_back({moves_from(span), span.end_ns});
+        for (const SlowGroup& one : groups) {
+          const std::int64_t excess = *one.ranks == ranks ? one.slow->excess_of(fields.op, fields.bytes) : 0;
+          if (excess > 0) ends.push_back({std::max(moves_from(span), span.end_ns - excess), span.end_ns});
+        }
       });
-  return IntervalSet(std::move(moving)).intersect(activity.comm).subtract(activity.compute).length();
+  return IntervalSet(std::move(ends)).intersect(activity.comm).subtract(activity.compute).length();
 }
 
-/// What each rank of these groups would gain: the excess of its groups, at most the time for which its
-/// computation waited for their transfers (the rest was hidden), as a mean over the steps in which its
-/// computation was recorded.
+/// What each rank of these groups would gain: the exposed part of the excess, as a mean over the steps in
+/// which its computation was recorded.
 std::vector<Relief> reliefs(const Facts& facts, const std::vector<const StepDigest*>& steps,
                             std::span<const SlowGroup> groups) {
   std::vector<Relief> out;
@@ -164,7 +179,7 @@ std::vector<Relief> reliefs(const Facts& facts, const std::vector<const StepDige
       if (by_host) break;
       const auto own = std::ranges::find(step->ranks, one.rank, &RankStep::rank);
       if (own == step->ranks.end() || own->recorded.events_missing) continue;
-      const auto exposed = exposed_ns(facts.store, *own, groups);
+      const auto exposed = exposed_excess(facts.store, *own, groups);
       if (!exposed) continue;
       ns += static_cast<double>(*exposed);
       ++count;

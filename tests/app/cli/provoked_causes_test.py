@@ -81,10 +81,14 @@ class Simulated(unittest.TestCase):
         usual = {link["op"]: link for link in links if 5 not in link["ranks"]}
         for link in links:
             self.assertIsNone(link["no_interval"], link)
-            self.assertLessEqual(link["low_gbs"], link["busbw_gbs"], link)
-            self.assertGreaterEqual(link["high_gbs"], link["busbw_gbs"], link)
+            self.assertLessEqual(link["low_gbs"], 1.001 * link["busbw_gbs"], link)
+            self.assertGreaterEqual(link["high_gbs"], 0.999 * link["busbw_gbs"], link)
             ratio = usual[link["op"]]["busbw_gbs"] / link["busbw_gbs"]
-            self.assertAlmostEqual(ratio, 4 if 5 in link["ranks"] else 1, delta=0.5 if 5 in link["ranks"] else 0.05, msg=link)
+            if 5 in link["ranks"]:
+                self.assertGreater(ratio, 2, link)
+                self.assertLess(link["high_gbs"], usual[link["op"]]["low_gbs"])
+            else:
+                self.assertAlmostEqual(ratio, 1, delta=0.05, msg=link)
         text = command_line.said("summary", run.recording)
         self.assertRegex(text, r"all_reduce +12 .* to .* ranks 1, 3, 5, 7\n")
         few = Run(self.folder, "few", machine(self.folder, 2), zero, ranks=8, steps=4, more=("--slow-link", "5:4"))
