@@ -33,6 +33,19 @@ std::vector<std::uint32_t> CollectiveRanks::list() const {
   return out;
 }
 
+std::uint64_t CollectiveRanks::key() const noexcept {
+  std::uint64_t key = 0xCBF29CE484222325U;  // FNV-1a
+  const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001B3U; };
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t at = described != nullptr ? i : first + i * stride;
+    const std::vector<std::uint32_t>* const members = described != nullptr ? &described->ranks
+                                                      : copy != nullptr    ? &copy->ranks
+                                                                           : nullptr;
+    mix(members == nullptr ? at : at < members->size() ? (*members)[at] : UINT32_MAX);
+  }
+  return key == 0 ? 1 : key;
+}
+
 /// [Note: ranks by scope]
 /// A collective of our runtime carries its scope and number of ranks, not their ids. These follow from both:
 /// neighbours, or every n-th rank. In closed form, since it is computed for every collective of a recording.

@@ -43,6 +43,8 @@ struct CollectiveRanks {
   const instrumentation::GroupInfo* described = nullptr;  ///< non-null: the ranks are this group's
   const instrumentation::GroupInfo* copy = nullptr;       ///< of which `first` is an index; null: all ranks
   [[nodiscard]] std::vector<std::uint32_t> list() const;
+  /// Hash of the members: equal on every rank of the group. Not 0.
+  [[nodiscard]] std::uint64_t key() const noexcept;
 };
 /// nullopt for a group without a description, for a scope unknown to this version, and for a rank that is not
 /// part of the run.

@@ -205,6 +205,16 @@ DelayAttribution attribute_delays(std::span<const RankActivity> ranks) {
     own.link_ns = moving.intersect(rank.comm).length();
     own.hideable_gather_ns = hideable_gathers(rank, arrivals, exposed);
     out.exposed.push_back(own);
+    std::map<std::uint64_t, GroupExposure> groups;
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::int64_t> late_of;  // by group and late rank
+    std::map<std::uint64_t, std::vector<Interval>> moves;
+    for (const Participation& one : rank.collectives) {
+      if (one.group != 0) moves[one.group].push_back({moves_from(one, arrivals), one.at.end});
+    }
+    for (auto& [group, spans_of] : moves)
+      groups[group] = {.rank = rank.rank,
+                       .group = group,
+                       .moving_ns = exposed.intersect(IntervalSet(std::move(spans_of))).length()};
     std::vector<const Participation*> in_order;
     for (const Participation& one : rank.collectives) in_order.push_back(&one);
     std::ranges::sort(in_order, {}, [](const Participation* one) { return one->at.begin; });
@@ -226,7 +236,15 @@ DelayAttribution attribute_delays(std::span<const RankActivity> ranks) {
       of.others_waited_ns += ns;
       if (waited_in.insert(one->instance).second) ++of.collectives;
       pairs[{rank.rank, ranks[arrival.last].rank}] += ns;
+      if (one->group == 0) continue;
+      groups[one->group].waiting_ns += ns;
+      late_of[{one->group, ranks[arrival.last].rank}] += ns;
     }
+    for (const auto& [who, ns] : late_of) {
+      GroupExposure& group = groups[who.first];
+      if (ns > group.late_ns) group.late = who.second, group.late_ns = ns;
+    }
+    for (const auto& [key, group] : groups) out.groups.push_back(group);
   }
   for (auto& [index, of] : late) {
     of.rank = ranks[index].rank;

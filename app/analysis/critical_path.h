@@ -75,11 +75,21 @@ struct WaitedFor {
   std::int64_t ns = 0;
   friend bool operator==(const WaitedFor&, const WaitedFor&) = default;
 };
+/// Exposed time of one rank in collectives of one group that has not all ranks. Groups in flight at the same
+/// time each have the time.
+struct GroupExposure {
+  std::uint32_t rank = 0;
+  std::uint64_t group = 0;  ///< key in RankActivity::groups
+  std::int64_t waiting_ns = 0, moving_ns = 0;
+  std::uint32_t late = instrumentation::kNoId;  ///< for which it waited most
+  std::int64_t late_ns = 0;
+};
 inline constexpr std::int64_t kLate = 10'000;  ///< ns; below, clocks and queues decide who is last
 struct DelayAttribution {
-  std::vector<Exposure> exposed;  ///< one per rank, in the order of the input
-  std::vector<Lateness> late;     ///< ranks that others waited for, by rank
-  std::vector<WaitedFor> pairs;   ///< the parts of `late`, by waiter, then by late rank
+  std::vector<Exposure> exposed;      ///< one per rank, in the order of the input
+  std::vector<Lateness> late;         ///< ranks that others waited for, by rank
+  std::vector<WaitedFor> pairs;       ///< the parts of `late`, by waiter, then by late rank
+  std::vector<GroupExposure> groups;  ///< in the order of the input
 };
 /// A collective counts as transfer from its begin if no rank recorded when all had entered and the begin of
 /// only one rank is known.

@@ -195,6 +195,12 @@ void Digest::complete_step(const store::Store& store) {
     const auto exposed = std::ranges::lower_bound(delays.exposed, rank.rank, {}, &Exposure::rank);
     if (exposed != delays.exposed.end() && exposed->rank == rank.rank) rank.exposed = *exposed;
   }
+  for (const RankActivity& activity : pending_.activities)
+    groups_.insert(activity.groups.begin(), activity.groups.end());
+  for (const GroupExposure& one : delays.groups) {
+    const auto rank = std::ranges::lower_bound(digest.ranks, one.rank, {}, &RankStep::rank);
+    if (rank != digest.ranks.end() && rank->rank == one.rank) rank->groups.push_back(one);
+  }
   // The host fills buckets ahead of the device: events missing up to one step earlier matter as well.
   const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
   if (store.has_tables() &&
@@ -215,6 +221,12 @@ void Digest::complete_step(const store::Store& store) {
   if (steps_.empty()) from_first_step_ = store.steps().empty() || digest.step <= store.steps().front().step;
   steps_.push_back(std::move(digest));
   pending_ = {};
+}
+
+const std::vector<std::uint32_t>& Digest::members_of(std::uint64_t group) const {
+  static const std::vector<std::uint32_t> none;
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? none : found->second;
 }
 
 void Digest::count_trace_events(const store::Store& store) {

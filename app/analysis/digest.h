@@ -93,6 +93,8 @@ class Digest {
   [[nodiscard]] const std::vector<LongPiece>& longest_pieces() const noexcept {
     return longest_pieces_.all();
   }
+  /// The ranks of a group of RankStep::groups, ascending; empty if the key is not known.
+  [[nodiscard]] const std::vector<std::uint32_t>& members_of(std::uint64_t group) const;
   /// Counts of trace modes and invalidations so far, over all ranks.
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
@@ -130,6 +132,7 @@ class Digest {
   std::size_t most_rank_steps_ = SIZE_MAX, evicted_steps_ = 0;
   bool from_first_step_ = false;  ///< steps_ began with the first step of the run
   Pending pending_;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> groups_;
   LongestWaits longest_waits_;
   Longest<LongPiece, &LongPiece::ns> longest_pieces_;
   StepsAhead ahead_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "app/analysis/intervals.h"
@@ -20,6 +21,7 @@ struct Participation {
   instrumentation::CollectiveOp op{};
   instrumentation::StreamId stream{};
   std::uint32_t id = instrumentation::kNoId;  ///< gather or bucket
+  std::uint64_t group = 0;  ///< key in RankActivity::groups; 0: all ranks, or members that are not known
 };
 
 struct RankActivity {
@@ -33,6 +35,9 @@ struct RankActivity {
   IntervalSet data;                          ///< computation waits for its micro-batch
   IntervalSet forward, backward, optimizer;  ///< phases; computation in them is attributed to them
   std::vector<Participation> collectives;
+  /// Members of the groups of its collectives, but for that of all ranks; a group has the same key on every
+  /// rank.
+  std::map<std::uint64_t, std::vector<std::uint32_t>> groups;
   bool known = false;  ///< false: computation was not recorded, and only pauses and checkpoints are known
 };
 

@@ -36,6 +36,7 @@ struct RankStep {
   std::int64_t recompute_ns = 0;
   std::optional<ProcessorWaits> processor_waits;  ///< from the samples in the step
   GpuState gpu_state;                             ///< from the samples in the step
+  std::vector<GroupExposure> groups;              ///< exposed time by group; Digest::members_of()
 };
 
 /// Durations of each instance of a collective (instance_of in communication.h) over the ranks added.

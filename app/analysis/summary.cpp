@@ -16,6 +16,7 @@
 #include "app/analysis/digest.h"
 #include "app/analysis/efficiency.h"
 #include "app/analysis/free_parts.h"
+#include "app/analysis/group_transfers.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/own_times.h"
@@ -138,6 +139,7 @@ class RankSums {
     TimePartition unknown;
     std::optional<std::int64_t> unknown_data_wait_ns;
     RetryCount retries;
+    GroupTimes groups;
     bool copies_known = true;
   };
 
@@ -174,6 +176,7 @@ class RankSums {
       result.time.add(step.time);
       result.waiting_ns += step.exposed.waiting_ns;
       result.moving_ns += step.exposed.moving_ns;
+      sums.groups.add(step);
       result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
     } else {
       sums.unknown.add(step.time);
@@ -197,6 +200,7 @@ class RankSums {
       result.data_wait_ns = sums.unknown_data_wait_ns;
     }
     result.allocator_retries = sums.retries.count();
+    result.groups = sums.groups.all(digest_);
     for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
       const auto which = static_cast<ev::MemoryPool>(pool);
       if (const auto peak = store_.memory_peak(result.rank, which)) result.memory_peak[which] = *peak;
@@ -462,6 +466,7 @@ Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
 Summary whole_summary(const store::Store& store, const store::RecordingInfo& info, const Digest& digest) {
   Summary summary = summarize(store, info, digest);
   if (summary.stage == 3) summary.scheduling = compare_scheduling(store);
+  summary.links = group_links(store, digest);
   return summary;
 }
 

@@ -60,6 +60,17 @@ struct OpRow {
   /// Rates including waiting: S over the time from begin to end, mean over ranks.
   std::optional<double> algbw_waiting_gbs, busbw_waiting_gbs;
 };
+/// The transfers of one operation in one group of ranks, over the latest measured steps.
+struct GroupLink {
+  std::vector<std::uint32_t> ranks;  ///< ascending
+  instrumentation::CollectiveOp op{};
+  std::uint64_t count = 0;
+  std::int64_t bytes = 0;                        ///< metrics 2.3 S, summed over its collectives
+  std::uint32_t steps = 0;                       ///< with such a transfer
+  std::optional<double> busbw_gbs{};             ///< median over these steps
+  std::optional<ConfidenceInterval> interval{};  ///< 95 %, by blocks of steps
+  std::string no_interval{};                     ///< why there is none; empty if there is one
+};
 /// Checkpoints of a rank in the whole run, between steps: excluded from step times.
 struct Checkpoints {
   std::uint32_t saves = 0, loads = 0;
@@ -84,6 +95,14 @@ struct ProcessorWaits {
   [[nodiscard]] double waited_of(double time) const noexcept {
     return over_ns > 0 ? time * static_cast<double>(waited_ns) / static_cast<double>(over_ns) : 0;
   }
+};
+/// Exposed time of a rank in collectives of one group that has not all ranks.
+struct GroupTime {
+  std::uint64_t group = 0;           ///< GroupExposure::group
+  std::vector<std::uint32_t> ranks;  ///< its members, ascending
+  std::int64_t waiting_ns = 0, moving_ns = 0;
+  std::uint32_t late = instrumentation::kNoId;  ///< for which it waited most there; kNoId: for none
+  std::int64_t late_ns = 0;
 };
 struct RankSummary {
   std::uint32_t rank = 0;
@@ -116,7 +135,8 @@ struct RankSummary {
   std::optional<std::uint64_t> allocator_retries;
   /// From samples in the measured steps; nullopt if its host's kernel does not report it.
   std::optional<ProcessorWaits> processor_waits;
-  GpuState gpu_state;  ///< from samples in the measured steps
+  GpuState gpu_state;             ///< from samples in the measured steps
+  std::vector<GroupTime> groups;  ///< sums over the steps of `time`
 };
 /// Why model states exceed their formula.
 enum class MemoryCause : std::uint8_t {
@@ -273,6 +293,9 @@ struct Summary {
   std::vector<VolumePart> volume_parts;
   std::optional<double> unexplained_elements_per_step;  ///< unknown if parameters were not recorded
   std::vector<OpRow> ops;
+  /// Links by group and operation; empty without groups besides that of all ranks. From whole_summary() only:
+  /// reads the collectives of the latest steps again.
+  std::vector<GroupLink> links;
   /// Prefetches of all ranks; nullopt if stage 3 recorded none of its scheduler's decisions.
   std::optional<Prefetch> prefetch;
   std::uint32_t prefetch_steps = 0;  ///< its completed steps: those in which no rank lacks events

@@ -140,6 +140,17 @@ json micro_batches_json(const std::optional<MicroBatchSums>& sums) {
           {"length", {sums->shortest, sums->longest}}};
 }
 
+json groups_json(const std::vector<GroupTime>& groups) {
+  json out = json::array();
+  for (const GroupTime& group : groups)
+    out.push_back({{"ranks", group.ranks},
+                   {"waiting_ms", ms(group.waiting_ns)},
+                   {"moving_ms", ms(group.moving_ns)},
+                   {"late", group.late == instrumentation::kNoId ? json(nullptr) : json(group.late)},
+                   {"late_ms", ms(group.late_ns)}});
+  return out;
+}
+
 json rank_json(const RankSummary& rank, std::int32_t stage) {
   const auto part = [&](std::int64_t ns) { return rank.time.known() ? json(ms(ns)) : json(nullptr); };
   json out = {{"rank", rank.rank},
@@ -155,6 +166,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"moving_ms", part(rank.moving_ns)},
               {"others_waited_ms", part(rank.others_waited_ns)},
               {"entered_last", rank.entered_last},
+              {"groups", groups_json(rank.groups)},
               {"time_steps", rank.time_steps},
               {"whole_steps", rank.whole_steps},
               {"overlap_pct", maybe(rank.time.overlap_pct())},
@@ -180,6 +192,21 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(store::model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
+  return out;
+}
+
+json links_json(const std::vector<GroupLink>& links) {
+  json out = json::array();
+  for (const GroupLink& link : links)
+    out.push_back({{"ranks", link.ranks},
+                   {"op", store::name_of(link.op)},
+                   {"count", link.count},
+                   {"bytes", link.bytes},
+                   {"steps", link.steps},
+                   {"busbw_gbs", maybe(link.busbw_gbs)},
+                   {"low_gbs", link.interval ? json(link.interval->low) : json(nullptr)},
+                   {"high_gbs", link.interval ? json(link.interval->high) : json(nullptr)},
+                   {"no_interval", link.no_interval.empty() ? json(nullptr) : json(link.no_interval)}});
   return out;
 }
 
@@ -362,6 +389,7 @@ std::string to_json(const Summary& s) {
                  {"extras", extras},
                  {"unexplained_elements_per_step", maybe(s.unexplained_elements_per_step)},
                  {"ops", ops}};
+  out["links"] = links_json(s.links);
   out["prefetch"] = prefetch_json(s.prefetch, s.prefetch_steps);
   out["trace"] = s.trace ? json{{"record", s.trace->record},
                                 {"complete", s.trace->complete},

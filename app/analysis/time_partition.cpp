@@ -229,12 +229,17 @@ RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int
   out.optimizer = IntervalSet(std::move(optimizer));
   for_each_collective(store, rank, begin_ns, end_ns, [&](StreamId stream, const store::Span& span) {
     const auto fields = ev::as<EventKind::collective_begin>(span);
+    const auto group = collective_ranks(store, rank, span);
+    const std::uint64_t key =
+        group && group->count > 1 && group->count < store.tables().world ? group->key() : 0;
+    if (key != 0 && !out.groups.contains(key)) out.groups.emplace(key, group->list());
     out.collectives.push_back({instance_of(store, rank, stream, span),
                                {span.begin_ns, span.end_ns},
                                all_ranks_entered(span) ? span.mark_ns : 0,
                                fields.op,
                                stream,
-                               fields.group});
+                               fields.group,
+                               key});
   });
   return out;
 }

@@ -11,6 +11,7 @@
 #include "app/analysis/efficiency.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
+#include "app/analysis/group_transfers.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/outside_memory.h"
@@ -138,6 +139,27 @@ std::string waited_pairs_text(const analysis::Summary& s) {
     }
   }
   return text + '\n';
+}
+
+/// The slowest links first; empty with a single group.
+std::string links_text(const analysis::Summary& s) {
+  constexpr std::size_t kShown = 16;
+  const auto other = [&](const analysis::GroupLink& link) { return link.ranks != s.links.front().ranks; };
+  if (std::ranges::none_of(s.links, other)) return {};
+  std::string text = fmt::format("\n{:<15} {:>8} {:>14} {:>11} {:>17}  {}\n", "link", "count", "MiB",
+                                 "busbw GB/s", "95 %", "group");
+  for (std::size_t i = 0; i < std::min(kShown, s.links.size()); ++i) {
+    const analysis::GroupLink& link = s.links[i];
+    const std::string range =
+        link.interval ? fmt::format("{:.3f} to {:.3f}", link.interval->low, link.interval->high) : "—";
+    text += fmt::format("{:<15} {:>8} {:>14.2f} {:>11} {:>17}  {}{}\n", store::name_of(link.op), link.count,
+                        mib(link.bytes), or_dash(link.busbw_gbs, "{:.3f}"), range,
+                        analysis::ranks_text(link.ranks),
+                        link.no_interval.empty() ? "" : "; no interval: " + link.no_interval);
+  }
+  if (s.links.size() > kShown)
+    text += fmt::format("{} more: summary --json has all\n", s.links.size() - kShown);
+  return text + "slowest first; median of the latest measured steps, and its interval by blocks of steps\n";
 }
 
 std::string prefetch_text(const analysis::Prefetch& prefetch) {
@@ -437,7 +459,7 @@ std::string summary_text(const analysis::Summary& s) {
             "; transfer alone: from when all ranks had entered, the least over ranks; with waiting: begin "
             "to end,\nmean over ranks\n";
   }
-  return text;
+  return text + links_text(s);
 }
 
 std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated) {

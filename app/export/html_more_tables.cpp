@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/analysis/group_transfers.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/why_late.h"
 #include "app/export/html_parts.h"
@@ -38,6 +39,30 @@ std::string stragglers_html(const analysis::Summary& s) {
   out = scrolling(out + "</table>", "whom others waited for");
   if (all > kShown) out += fmt::format("<p>{} ranks more were waited for.</p>", all - kShown);
   return out;
+}
+
+std::string links_html(const analysis::Summary& s) {
+  constexpr std::size_t kShown = 32;
+  const auto other = [&](const analysis::GroupLink& link) { return link.ranks != s.links.front().ranks; };
+  if (std::none_of(s.links.begin(), s.links.end(), other)) return {};
+  std::string out =
+      "<table><tr><th>link: group<th>collective<th class=n>count<th class=n>bytes<th class=n>busbw, GB/s<th "
+      "class=n>95 %</tr>";
+  for (std::size_t i = 0; i < std::min(kShown, s.links.size()); ++i) {
+    const analysis::GroupLink& link = s.links[i];
+    out +=
+        fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>",
+                    analysis::ranks_text(link.ranks), store::name_of(link.op), link.count,
+                    bytes_text(link.bytes), number(link.busbw_gbs, "{:.3f}"),
+                    link.interval ? fmt::format("{:.3f} to {:.3f}", link.interval->low, link.interval->high)
+                                  : "none: " + escape_html(link.no_interval));
+  }
+  out = folded(scrolling(out + "</table>", "links by group"), s.links.size(), "Links by group");
+  if (s.links.size() > kShown)
+    out += fmt::format("<p>{} more: summary --json has all.</p>", s.links.size() - kShown);
+  return out +
+         "<p>Links, slowest first: median of the latest measured steps, and its interval by blocks of "
+         "steps.</p>";
 }
 
 std::string gpu_html(const analysis::Summary& s) {

@@ -124,6 +124,8 @@ struct ShownRank {
 /// The ranks that others waited for.
 [[nodiscard]] std::string stragglers_html(const analysis::Summary& summary);
 [[nodiscard]] std::string communication_html(const analysis::Summary& summary);
+/// Empty unless more than one group was measured.
+[[nodiscard]] std::string links_html(const analysis::Summary& summary);
 [[nodiscard]] std::string prefetch_html(const analysis::Summary& summary);
 [[nodiscard]] std::string gpu_html(const analysis::Summary& summary);
 /// Durations of operations over the whole run; only recorded with limits.

@@ -223,8 +223,17 @@ void exposed_communication(const Facts& facts, Found& found) {
   for (const char* cause : kCauses) {
     if (found.has(cause)) return;
   }
-  const double exposed = facts.mean(&RankFacts::moving), waiting = facts.mean(&RankFacts::waiting);
-  const double all = exposed + waiting;
+  // What would remain if a slow link were as fast as the others.
+  const double seen_moving = facts.mean(&RankFacts::moving), seen_waiting = facts.mean(&RankFacts::waiting);
+  const double exposed = std::max(0.0, seen_moving - found.slow_link_part.moving),
+               waiting = std::max(0.0, seen_waiting - found.slow_link_part.waiting);
+  const double all = exposed + waiting, by_slow_link = seen_moving + seen_waiting - all;
+  if (by_slow_link > 0 && (facts.share(all) < kNotable || all < kLeastCostMs)) {
+    if (facts.share(by_slow_link) >= kNote)
+      found.follows("slow_link", fmt::format("{:.0f} % of a step is exposed communication",
+                                             100 * facts.share(seen_moving + seen_waiting)));
+    return;
+  }
   if (found.has("straggler") && facts.share(exposed) < kNotable) {
     if (facts.share(all) >= kNotable)
       found.follows("straggler",
@@ -235,11 +244,18 @@ void exposed_communication(const Facts& facts, Found& found) {
   const std::uint32_t rank = facts.ranks.front().rank;
   Finding finding;
   finding.id = "exposed_communication";
-  finding.title = fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all));
+  finding.title = fmt::format("{:.0f} % of a step is exposed communication{}", 100 * facts.share(all),
+                              by_slow_link > 0 ? " besides the slow link" : "");
   finding.evidence = fmt::format(
       "{:.1f} ms until the last rank has entered, {:.1f} ms while bytes move; the link is busy for "
       "{:.1f} of {:.1f} ms.",
-      waiting, exposed, facts.mean(&RankFacts::link), facts.step_ms);
+      seen_waiting, seen_moving, facts.mean(&RankFacts::link), facts.step_ms);
+  if (by_slow_link > 0)
+    finding.evidence += fmt::format(
+        " {:.1f} ms of it are of the slow link (finding slow_link) and not counted here: {:.1f} ms of "
+        "waiting "
+        "and {:.1f} ms of transfers would remain.",
+        by_slow_link, waiting, exposed);
   // Ranks that lose their processors in turns wait for each other in turns: that is of the host.
   const double processor = facts.mean(&RankFacts::processor);
   const bool contended = !found.has("straggler") && waiting > exposed && processor > waiting;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -79,6 +80,8 @@ struct RankSteps {
   std::size_t slower = 0;  ///< steps in which it computed longer than the others
   double others_waited = 0;
   RetryCount retries;
+  GroupTimes groups;
+  std::map<std::uint32_t, double> waiters;
 };
 
 /// Whether at least half of the rank's step was recorded.
@@ -98,8 +101,13 @@ void add_step(const StepDigest& step, std::unordered_map<std::uint32_t, RankStep
     if (!says_enough(rank)) continue;
     RankSteps& of = ranks[rank.rank];
     of.steps.push_back(&rank);
+    of.groups.add(rank);
     const double own = ms(rank.time.compute_ns);
     of.slower += computes_longer(own, medians.without(own).value_or(0)) ? 1 : 0;
+  }
+  for (const WaitedFor& pair : step.pairs) {
+    if (const auto of = ranks.find(pair.late); of != ranks.end())
+      of->second.waiters[pair.waiter] += ms(pair.ns);
   }
   if (others <= 0) return;
   for (const Lateness& late : step.late) {
@@ -109,7 +117,7 @@ void add_step(const StepDigest& step, std::unordered_map<std::uint32_t, RankStep
   }
 }
 
-RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
+RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of, const Digest& digest) {
   RankFacts out;
   out.rank = rank;
   for (const Figure& figure : kFigures) {
@@ -128,6 +136,8 @@ RankFacts facts_of_rank(std::uint32_t rank, const RankSteps& of) {
   }
   out.processor = waits.waited_of(out.total);
   out.retries = of.retries.count().value_or(0);
+  out.groups = own_groups(of.groups.all(digest), known);
+  out.waiters.assign(of.waiters.begin(), of.waiters.end());
   return out;
 }
 
@@ -183,7 +193,7 @@ Facts facts_of(const store::Store& store, const Summary& summary, const Digest& 
   for (const RankSummary& rank : summary.ranks) {
     const auto of = ranks.find(rank.rank);
     if (of != ranks.end() && !of->second.steps.empty())
-      facts.ranks.push_back(facts_of_rank(rank.rank, of->second));
+      facts.ranks.push_back(facts_of_rank(rank.rank, of->second, digest));
   }
   std::int64_t paths = 0;
   for (const std::size_t index : facts.typical) {

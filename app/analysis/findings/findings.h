@@ -10,12 +10,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/pace.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/why_late.h"
 #include "runtime/plan/zero_config.h"
 
 namespace shardscope::analysis::findings {
@@ -27,12 +29,15 @@ struct RankFacts {
   std::uint32_t rank = 0;
   double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0, hideable = 0;
   double copy = 0, idle = 0, data = 0, fetch_wait = 0, total = 0;
-  double recompute = 0;       ///< part of compute: see RankStep
-  double others_waited = 0;   ///< waits of each other rank for this one: mean over typical steps
-  double processor = 0;       ///< its threads waited for a processor, summed over threads
-  std::uint64_t retries = 0;  ///< cache flushes of its allocator, over all typical steps
-  GpuState gpu{};             ///< over all typical steps
-  double lasting = 0;         ///< fraction of steps in which it computed longer than the median of the others
+  double recompute = 0;            ///< part of compute: see RankStep
+  double others_waited = 0;        ///< waits of each other rank for this one: mean over typical steps
+  double processor = 0;            ///< its threads waited for a processor, summed over threads
+  std::uint64_t retries = 0;       ///< cache flushes of its allocator, over all typical steps
+  GpuState gpu{};                  ///< over all typical steps
+  std::vector<OwnGroup> groups{};  ///< mean over typical steps
+  /// Ranks that waited for this one in typical steps, and for how long in all.
+  std::vector<std::pair<std::uint32_t, double>> waiters{};
+  double lasting = 0;  ///< fraction of steps in which it computed longer than the median of the others
 };
 /// A step that took much longer than the median.
 struct LongStep {
@@ -71,6 +76,13 @@ inline constexpr const char* kRehearsedFault = "rehearsed_fault";
 /// Minimum costs in ms: below these a gain is negligible even in a tiny model's step.
 inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
+/// Communication of a typical step that a slow link causes, in milliseconds, as a mean over ranks; 0 without
+/// the finding, or where it is not known.
+struct SlowLinkPart {
+  double waiting = 0, moving = 0;  ///< exposed
+  double link = 0;                 ///< transfers, hidden or exposed
+};
+
 class Found {
  public:
   [[nodiscard]] const Finding* find(std::string_view id) const;  ///< null: none; invalidated by the next add
@@ -83,8 +95,9 @@ class Found {
   void follows(std::string_view cause, std::string title);
   /// Appends to the finding of this id and rank; false if there is none.
   bool add_evidence(std::string_view id, std::uint32_t rank, const std::string& text);
-  /// Ranks of the link reported by slow_link; empty without that finding.
+  /// Ranks of the groups reported by slow_link; empty without that finding.
   std::vector<std::uint32_t> slow_link_ranks;
+  SlowLinkPart slow_link_part;
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 
  private:

@@ -110,8 +110,11 @@ std::string without_settings(const Facts& facts, bool latency_bound) {
 /// collectives dominates, fewer collectives. The fit of latency and rate decides.
 void link_bound(const Facts& facts, Found& found) {
   if (!communicates(facts)) return;
-  const double link = facts.mean(&RankFacts::link), compute = facts.mean(&RankFacts::compute);
-  const double beyond = std::min(link - compute, facts.mean(&RankFacts::moving));
+  // A slow link is a finding of its own: no setting makes it faster.
+  const double link = facts.mean(&RankFacts::link) - found.slow_link_part.link,
+               compute = facts.mean(&RankFacts::compute);
+  const double beyond =
+      std::min(link - compute, facts.mean(&RankFacts::moving) - found.slow_link_part.moving);
   if (beyond <= 0 || facts.share(beyond) < kNote) return;
   const auto time = link_time(facts);
   const bool latency_bound = time && time->latency_bound();
@@ -120,9 +123,10 @@ void link_bound(const Facts& facts, Found& found) {
   finding.title = latency_bound ? "The link is the bound: it is busy with the latency of many collectives"
                                 : "The link is the bound: bytes move for longer than the ranks compute";
   finding.evidence = fmt::format(
-      "Of a step of {:.1f} ms the link is busy for {:.1f} ms and a rank computes for {:.1f} ms: {:.1f} ms of "
-      "communication cannot be hidden.",
-      facts.step_ms, link, compute, beyond);
+      "Of a step of {:.1f} ms the link is busy for {:.1f} ms{} and a rank computes for {:.1f} ms: {:.1f} ms "
+      "of communication cannot be hidden.",
+      facts.step_ms, link, found.slow_link_part.link > 0 ? " (without what the slow link takes longer)" : "",
+      compute, beyond);
   if (time) {
     finding.evidence +=
         fmt::format(" The latency of {:.0f} collectives is {:.1f} ms of it, the bytes are {:.1f} ms.",

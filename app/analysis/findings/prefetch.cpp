@@ -284,7 +284,7 @@ void late_prefetches(const Facts& facts, Found& found) {
   }
   for (const char* cause :
        {"nvme_params", "trace_invalidated", "overlap_off", "large_prefetch", "short_prefetch", "link_bound",
-        "tiny_gathers", "exposed_communication", "straggler"}) {
+        "tiny_gathers", "exposed_communication", "slow_link", "straggler"}) {
     if (found.has(cause)) return found.follows(cause, title);
   }
   Finding finding;

@@ -37,8 +37,11 @@ std::optional<WhyLate> why_late_of(const Facts& facts, std::uint32_t rank) {
                      .data = one.data,
                      .processor = one.processor,
                      .retries = one.retries,
-                     .gpu = one.gpu});
-  return why_late(parts, rank);
+                     .gpu = one.gpu,
+                     .groups = one.groups});
+  const auto own = std::ranges::find(facts.ranks, rank, &RankFacts::rank);
+  if (own == facts.ranks.end()) return std::nullopt;
+  return why_late(parts, rank, waiters_of(own->waiters));
 }
 
 /// Median of the other ranks: among few ranks a slow one would distort it.
@@ -73,16 +76,34 @@ double positions_ratio(const Facts& facts, std::uint32_t rank) {
   return usual > 0 ? own / usual : 1;
 }
 
-/// Excess of the rank over the median of the others, in milliseconds of each typical step.
-std::vector<double> excess_by_step(const Facts& facts, std::uint32_t rank, const Class& of) {
+/// What `why` measures, of a rank in one step, in nanoseconds.
+std::int64_t part_of(const Facts& facts, const RankStep& step, std::uint32_t late, const WhyLate& why) {
+  if (why.part != WhyLate::Part::group)
+    return step.time.*(std::ranges::find(kClasses, why.part, &Class::part)->in_step);
+  std::int64_t longest = 0;
+  for (const GroupExposure& group : step.groups) {
+    const auto& members = facts.digest.members_of(group.group);
+    const bool counts =
+        step.rank == late ? group.group == why.group.group : !std::ranges::binary_search(members, late);
+    if (counts) longest = std::max(longest, group.waiting_ns + group.moving_ns);
+  }
+  return longest;
+}
+
+/// Excess of the rank over the median of the others that it is compared with, in milliseconds of each typical
+/// step.
+std::vector<double> excess_by_step(const Facts& facts, const RankFacts& late, const WhyLate& why) {
+  const std::vector<std::uint32_t> waiters = waiters_of(late.waiters);
   std::vector<double> out;
   for (const std::size_t index : facts.typical) {
     std::optional<double> own;
     std::vector<double> all;
     for (const RankStep& one : facts.digest.steps()[index].ranks) {
       if (!one.time.known()) continue;
-      all.push_back(static_cast<double>(one.time.*of.in_step) * 1e-6);
-      if (one.rank == rank) own = all.back();
+      if (one.rank != late.rank && !waiters.empty() && std::ranges::find(waiters, one.rank) == waiters.end())
+        continue;
+      all.push_back(static_cast<double>(part_of(facts, one, late.rank, why)) * 1e-6);
+      if (one.rank == late.rank) own = all.back();
     }
     if (!own) continue;
     if (const auto usual = OthersMedian(std::move(all)).without(*own)) out.push_back(*own - *usual);
@@ -215,9 +236,8 @@ void stragglers(const Facts& facts, Found& found) {
   if (!why || why->excess_ms() < waited / 2) return;  // ranks take turns in being last
   const double usual = why->usual_ms;
   const bool computes = why->part == WhyLate::Part::compute;
-  const auto cause = std::ranges::find(kClasses, why->part, &Class::part);
   if (computes && (!is_slow(late.compute, usual) || late.lasting < kLasting)) return;
-  const std::vector<double> series = excess_by_step(facts, late.rank, *cause);
+  const std::vector<double> series = excess_by_step(facts, late, *why);
   const auto interval = mean_interval(series, 1 - 0.05 / static_cast<double>(facts.ranks.size()));
   const bool few = series.size() < kFewest;
   if (interval ? interval->low <= 0 : facts.share(waited) < kWarning) return;
@@ -241,7 +261,8 @@ void stragglers(const Facts& facts, Found& found) {
                               .for_data = why->for_data,
                               .own_ms = why->own_ms,
                               .usual_ms = why->usual_ms,
-                              .data_ms = why->data_ms});
+                              .data_ms = why->data_ms,
+                              .group = why->group});
   does[0] = 'I';
   finding.evidence =
       computes && !why->for_data
@@ -286,6 +307,10 @@ void stragglers(const Facts& facts, Found& found) {
             "is too high: finding fragmentation."
       : longer >= kMorePositionsPct
           ? "Give ranks micro-batches of like lengths: sort or bucket samples by length, or pack them."
+      : why->part == WhyLate::Part::group
+          ? "Look at that group in the Timeline: at the rank that enters its collectives last, or at the "
+            "link "
+            "between its ranks (finding slow_link, and the links in `summary`)."
       : computes
           ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."
           : "Look at what its host does meanwhile: other processes, its loader, its link to the device.";

@@ -1,14 +1,15 @@
 // A link that is slow compared with others: between two ranks, or within a group.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,15 +20,15 @@
 #include "app/analysis/communication.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/framework.h"
+#include "app/analysis/group_transfers.h"
 #include "app/analysis/intervals.h"
 #include "app/analysis/rank_activity.h"
 #include "app/analysis/slow_rank.h"
-#include "instrumentation/bus_factor.h"
 
 namespace shardscope::analysis::findings {
 namespace {
 
-using Ranks = std::vector<std::uint32_t>;
+using Ranks = GroupRanks;
 
 constexpr std::size_t kFewestSteps = 4;  ///< of a group that was compared with others
 
@@ -64,71 +65,16 @@ struct Moved {
 };
 using Step = std::map<Alike, std::map<Ranks, Moved>>;
 
-/// The group, if it is one of several disjoint ones; nullopt if it has all ranks, or unknown members.
-std::optional<CollectiveRanks> parted_group(const store::Store& store, std::uint32_t rank,
-                                            const store::Span& collective) {
-  auto group = collective_ranks(store, rank, collective);
-  if (!group || group->count < 2) return std::nullopt;
-  const bool everyone = group->described == nullptr && group->copy == nullptr && group->stride == 1 &&
-                        group->count >= store.tables().world;
-  return everyone ? std::nullopt : group;
-}
-
-/// Whether such a run has groups to compare: otherwise no event is read.
-bool has_groups(const Facts& facts) {
-  if (facts.own_runtime() && facts.zero_keys &&
-      (facts.zero.mics_shard_size > 0 || facts.zero.hpz_partition_size > 1 || facts.zero.quantized_gradients))
-    return true;
-  return std::ranges::any_of(facts.store.ranks(), [&](const store::RankRow& row) {
-    const ev::RunTables* const own = facts.store.rank_tables(row.rank);
-    return own != nullptr && !own->groups.empty();
-  });
-}
-
-/// One instance of a collective, over the ranks of its group that recorded it.
-struct Instance {
-  Alike alike;
-  Ranks ranks;
-  std::int64_t transfer_ns = INT64_MAX;  ///< the shortest: waiting for a late rank is not transfer
-  std::size_t seen = 0;
-  bool entered = false;
-};
-
-/// Instances with a known transfer: from when all had entered, or the span of the rank that entered last.
+/// Transfers of the step that are alike.
 Step transfers_of(const store::Store& store, const Hosts& hosts, const StepDigest& step) {
-  std::map<std::uint64_t, Instance> instances;
-  for (const RankStep& rank : step.ranks) {
-    // With missing events a wrong end may have been assigned.
-    if (rank.recorded.events_missing) continue;
-    for_each_collective(
-        store, rank.rank, rank.begin_ns, rank.end_ns, [&](ev::StreamId stream, const store::Span& span) {
-          const auto group = parted_group(store, rank.rank, span);
-          if (!group) return;
-          const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-          // Its end is only a bound, or it failed.
-          if (fields.code.end_is_bound() || fields.code.ended_by_error()) return;
-          Instance& one = instances[instance_of(store, rank.rank, stream, span)];
-          if (one.seen == 0) {
-            one.ranks = group->list();
-            const Purpose purpose{
-                group->described != nullptr ? group->described->purpose : ev::GroupPurpose::other,
-                fields.code.scope()};
-            one.alike = {purpose, one.ranks.size(), count_hosts(hosts, one.ranks), fields.op, fields.bytes};
-          }
-          one.transfer_ns = std::min(one.transfer_ns, span.end_ns - moves_from(span));
-          one.entered = one.entered || all_ranks_entered(span);
-          ++one.seen;
-        });
-  }
   Step out;
-  for (const auto& [key, one] : instances) {
-    if (!one.entered && one.seen < one.ranks.size()) continue;
-    const auto& [purpose, size, on_hosts, op, bytes] = one.alike;
-    const double factor = ev::bus_factor(op, static_cast<std::uint32_t>(size));
-    if (factor <= 0 || bytes <= 0) continue;
-    Moved& moved = out[one.alike][one.ranks];
+  for (const GroupTransfer& one : group_transfers(store, step)) {
+    if (one.everyone) continue;
+    const Alike alike{
+        {one.purpose, one.scope}, one.ranks.size(), count_hosts(hosts, one.ranks), one.op, one.bytes};
+    Moved& moved = out[alike][one.ranks];
     moved.ns += static_cast<double>(one.transfer_ns);
-    moved.bus_bytes += factor * static_cast<double>(bytes);
+    moved.bus_bytes += one.bus_bytes;
     ++moved.count;
   }
   return out;
@@ -139,8 +85,19 @@ struct Slow {
   std::vector<double> excess_ms;  ///< of each step
   double ns = 0, usual_ns = 0, bus_bytes = 0;
   std::size_t others = 0;  ///< groups it was compared with: the largest number over its collectives
-  /// Its collectives that were compared.
-  std::set<std::pair<ev::CollectiveOp, std::int64_t>> compared;
+  /// Its collectives that were compared: how much longer they took in all, and how many there were.
+  struct Excess {
+    double ns = 0;
+    std::uint64_t count = 0;
+  };
+  std::map<std::pair<ev::CollectiveOp, std::int64_t>, Excess> compared;
+  /// How much longer such a collective takes than in other groups, as a mean; 0: not compared.
+  [[nodiscard]] std::int64_t excess_of(ev::CollectiveOp op, std::int64_t bytes) const {
+    const auto found = compared.find({op, bytes});
+    return found == compared.end()
+               ? 0
+               : std::llround(std::max(0.0, found->second.ns / static_cast<double>(found->second.count)));
+  }
 };
 
 void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
@@ -160,71 +117,134 @@ void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
       group.usual_ns += expected;
       group.bus_bytes += one.bus_bytes;
       group.others = std::max(group.others, moved.size() - 1);
-      group.compared.emplace(std::get<ev::CollectiveOp>(alike), std::get<std::int64_t>(alike));
+      Slow::Excess& of = group.compared[{std::get<ev::CollectiveOp>(alike), std::get<std::int64_t>(alike)}];
+      of.ns += one.ns - expected;
+      of.count += one.count;
     }
   }
   for (const auto& [ranks, ms] : excess) groups[ranks].excess_ms.push_back(ms);
 }
 
-/// Milliseconds per step in which computation of a rank waited for transfers of one group.
-struct Exposed {
+/// A group that is slow, significantly.
+struct SlowGroup {
+  const Ranks* ranks;
+  const Slow* slow;
+  ConfidenceInterval excess;  ///< per step
+  [[nodiscard]] bool has(std::uint32_t rank) const { return std::ranges::binary_search(*ranks, rank); }
+};
+
+/// Milliseconds per step that a rank would gain if its slow groups were as fast as the others.
+struct Relief {
   std::uint32_t rank = 0;
   double ms = 0;
 };
 
-/// Time in which compared collectives of the group transfer while the rank computes nothing; nullopt if its
+/// [Note: exposed excess]
+/// With a link like the others a transfer would end earlier by its excess. What is gained is the part of that
+/// end in which the rank computes nothing: the rest of its exposed time would remain. nullopt if its
 /// computation was not recorded.
-std::optional<std::int64_t> exposed_ns(const store::Store& store, const RankStep& step, const Ranks& ranks,
-                                       const Slow& slow) {
+std::optional<std::int64_t> exposed_excess(const store::Store& store, const RankStep& step,
+                                           std::span<const SlowGroup> groups) {
   const RankActivity activity = activity_of(store, step.rank, step.begin_ns, step.end_ns);
   if (!activity.known) return std::nullopt;
-  std::vector<Interval> moving;
+  std::vector<Interval> ends;
   for_each_collective(
       store, step.rank, step.begin_ns, step.end_ns, [&](ev::StreamId, const store::Span& span) {
         const auto group = parted_group(store, step.rank, span);
+        if (!group) return;
         const auto fields = ev::as<ev::EventKind::collective_begin>(span);
-        if (!group || group->list() != ranks || !slow.compared.contains({fields.op, fields.bytes})) return;
-        moving.push_back({moves_from(span), span.end_ns});
+        const Ranks ranks = group->list();
+        for (const SlowGroup& one : groups) {
+          const std::int64_t excess = *one.ranks == ranks ? one.slow->excess_of(fields.op, fields.bytes) : 0;
+          if (excess > 0) ends.push_back({std::max(moves_from(span), span.end_ns - excess), span.end_ns});
+        }
       });
-  return IntervalSet(std::move(moving)).intersect(activity.comm).subtract(activity.compute).length();
+  return IntervalSet(std::move(ends)).intersect(activity.comm).subtract(activity.compute).length();
 }
 
-/// The rank that waited most, as a mean over the steps in which its computation was recorded; nullopt if
-/// there are none.
-std::optional<Exposed> most_exposed(const Facts& facts, const std::vector<const StepDigest*>& steps,
-                                    const Ranks& ranks, const Slow& slow) {
-  std::optional<Exposed> most;
+/// What each rank of these groups would gain: the exposed part of the excess, as a mean over the steps in
+/// which its computation was recorded.
+std::vector<Relief> reliefs(const Facts& facts, const std::vector<const StepDigest*>& steps,
+                            std::span<const SlowGroup> groups) {
+  std::vector<Relief> out;
   // Host spans show when a transfer was queued: only the rank's wait for all transfers together is known.
   const bool by_host = has_times_of_host(facts.store.tables());
   for (const RankFacts& one : facts.ranks) {
-    if (std::ranges::find(ranks, one.rank) == ranks.end()) continue;
+    double excess = 0;
+    for (const SlowGroup& group : groups) excess += group.has(one.rank) ? group.excess.middle : 0;
+    if (excess <= 0) continue;
     double ns = 0;
     std::size_t count = 0;
     for (const StepDigest* const step : steps) {
       if (by_host) break;
       const auto own = std::ranges::find(step->ranks, one.rank, &RankStep::rank);
       if (own == step->ranks.end() || own->recorded.events_missing) continue;
-      const auto exposed = exposed_ns(facts.store, *own, ranks, slow);
+      const auto exposed = exposed_excess(facts.store, *own, groups);
       if (!exposed) continue;
       ns += static_cast<double>(*exposed);
       ++count;
     }
     if (!by_host && count == 0) continue;
-    const double ms = by_host ? one.moving : ns * 1e-6 / static_cast<double>(count);
-    if (!most || ms > most->ms) most = Exposed{one.rank, ms};
+    const double exposed_ms = by_host ? one.moving : ns * 1e-6 / static_cast<double>(count);
+    out.push_back({one.rank, std::min(excess, exposed_ms)});
   }
-  return most;
+  return out;
 }
 
-std::string ranks_text(const Ranks& ranks) {
-  constexpr std::size_t kShown = 8;
+std::optional<Relief> largest(const std::vector<Relief>& reliefs) {
+  if (reliefs.empty()) return std::nullopt;
+  return *std::ranges::max_element(reliefs, {}, &Relief::ms);
+}
+
+/// [Note: what a slow link causes]
+/// Exposed communication that would be gone with a link like the others, as a mean over ranks: what the ranks
+/// of slow groups would gain, and what others waited for one that came late by at most the excess of its slow
+/// groups.
+SlowLinkPart caused_by(const Facts& facts, const std::vector<const StepDigest*>& steps,
+                       std::span<const SlowGroup> groups) {
+  SlowLinkPart out;
+  // The exposure is that of all transfers of a rank then: the share of these groups is not known.
+  if (has_times_of_host(facts.store.tables()) || facts.ranks.empty() || steps.empty()) return out;
+  const auto ranks = static_cast<double>(facts.ranks.size());
+  for (const Relief& one : reliefs(facts, steps, groups)) out.moving += one.ms / ranks;
+  for (const StepDigest* const step : steps) {
+    for (const WaitedFor& pair : step->pairs) {
+      double excess = 0;
+      for (const SlowGroup& group : groups) excess += group.has(pair.late) ? group.excess.middle : 0;
+      out.waiting +=
+          std::min(static_cast<double>(pair.ns) * 1e-6, excess) / ranks / static_cast<double>(steps.size());
+    }
+  }
+  for (const SlowGroup& group : groups)
+    out.link += group.excess.middle * static_cast<double>(group.ranks->size()) / ranks;
+  return out;
+}
+
+/// Ranks that all of these groups have.
+Ranks common_to(std::span<const SlowGroup> groups) {
+  Ranks common = *groups.front().ranks;
+  for (const SlowGroup& group : groups)
+    std::erase_if(common, [&](std::uint32_t rank) { return !group.has(rank); });
+  return common;
+}
+
+std::string link_text(const Ranks& ranks) {
+  if (ranks.size() == 1) return fmt::format("of rank {}", ranks[0]);
   if (ranks.size() == 2) return fmt::format("between rank {} and rank {}", ranks[0], ranks[1]);
-  const bool all = ranks.size() <= kShown;
+  return "of the group of " + ranks_text(ranks);
+}
+
+std::string rates_text(const Slow& slow) {
+  return fmt::format("{:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} {})",
+                     slow.bus_bytes / slow.ns, slow.bus_bytes / slow.usual_ns, slow.others,
+                     slow.others == 1 ? "group" : "groups");
+}
+
+std::string excess_text(const SlowGroup& one, std::size_t groups) {
   return fmt::format(
-      "of the group of ranks {}{}",
-      fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(all ? ranks.size() : kShown),
-                ", "),
-      all ? "" : fmt::format(" and {} more", ranks.size() - kShown));
+      "By steps it takes {:.1f} to {:.1f} ms longer (95 % for all {} groups together), {:.1f} ms as a mean, "
+      "counted from when the last rank had entered",
+      one.excess.low, one.excess.high, groups, one.excess.middle);
 }
 
 }  // namespace
@@ -233,13 +253,14 @@ std::string ranks_text(const Ranks& ranks) {
 /// Groups that transfer the same bytes with the same operation among as many ranks on as many hosts take
 /// equally long if their links are equal. A group is slow if it takes 25 % longer than the median of the
 /// others, significantly: the interval of its excess over steps is above 0, at a confidence that shares 5 %
-/// among all compared groups (Bonferroni). Of the slow groups the one with the highest cost is reported: one
+/// among all compared groups (Bonferroni). If several are slow and have ranks in common, of which no group is
+/// as fast as the others, the link of these ranks is reported. Else the slow group with the highest cost: one
 /// whose excess is hidden must not mask another. Transfers begin when the last rank has entered: late ranks
 /// are found by stragglers().
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;
-  constexpr std::size_t kSteps = 8;
-  if (!has_groups(facts)) return;
+  constexpr std::size_t kSteps = 8, kShown = 4;
+  if (!has_groups(facts.store)) return;
   const Hosts hosts = hosts_of(facts.store);
   std::vector<const StepDigest*> steps;
   std::map<Ranks, Slow> groups;
@@ -247,52 +268,73 @@ void slow_links(const Facts& facts, Found& found) {
     steps.push_back(&facts.digest.steps()[facts.typical[i]]);
     add_step(transfers_of(facts.store, hosts, *steps.back()), groups);
   }
-  struct Candidate {
-    const Ranks* ranks;
-    const Slow* slow;
-    ConfidenceInterval excess;  ///< per step
-  };
   std::erase_if(groups, [](const auto& group) { return group.second.excess_ms.size() < kFewestSteps; });
   const double confidence = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
-  std::vector<Candidate> slow;
+  std::vector<SlowGroup> slow;
   for (const auto& [ranks, one] : groups) {
     if (one.ns < kSlower * one.usual_ns) continue;
     const auto interval = mean_interval(one.excess_ms, confidence);
     if (interval && interval->low > 0) slow.push_back({&ranks, &one, *interval});
   }
-  std::ranges::stable_sort(slow, std::greater{}, [](const Candidate& one) { return one.excess.middle; });
-  const Candidate* worst = nullptr;
-  std::uint32_t rank = 0;
-  double cost = 0;
-  for (const Candidate& one : slow) {
-    if (one.excess.middle <= cost) break;  // the cost is at most the excess
-    const auto exposed = most_exposed(facts, steps, *one.ranks, *one.slow);
-    // At most the time for which computation waited: the rest was hidden.
-    if (!exposed || std::min(one.excess.middle, exposed->ms) <= cost) continue;
-    worst = &one;
-    rank = exposed->rank;
-    cost = std::min(one.excess.middle, exposed->ms);
+  if (slow.empty()) return;
+  std::ranges::stable_sort(slow, std::greater{}, [](const SlowGroup& one) { return one.excess.middle; });
+  Ranks common = common_to(slow);
+  const auto is_slow = [&](const Ranks& ranks) {
+    return std::ranges::any_of(slow, [&](const SlowGroup& one) { return *one.ranks == ranks; });
+  };
+  // A group of theirs that is fast would contradict a slow link of these ranks.
+  for (const auto& [ranks, one] : groups) {
+    if (!is_slow(ranks) && !common.empty() && std::ranges::includes(ranks, common)) common.clear();
   }
-  if (worst == nullptr) return;
+  Relief worst;
+  std::span<const SlowGroup> blamed;
+  if (slow.size() > 1 && !common.empty()) {
+    blamed = slow;
+    worst = largest(reliefs(facts, steps, slow)).value_or(Relief{});
+  } else {
+    for (const SlowGroup& one : slow) {
+      if (one.excess.middle <= worst.ms) break;  // the cost is at most the excess
+      const auto of = largest(reliefs(facts, steps, {&one, 1}));
+      if (!of || of->ms <= worst.ms) continue;
+      blamed = {&one, 1};
+      worst = *of;
+    }
+  }
+  if (blamed.empty()) return;
   Finding finding;
   finding.id = "slow_link";
-  finding.title = "The link " + ranks_text(*worst->ranks) + " is slow";
-  finding.evidence = fmt::format(
-      "It moves {:.3g} GB/s (busbw), others that move the same {:.3g} GB/s (median of {} {}). By steps it "
-      "takes {:.1f} to {:.1f} ms longer (95 % for all {} groups together), {:.1f} ms as a mean, counted from "
-      "when the last rank had entered; at most {} of it are exposed on rank {}.",
-      worst->slow->bus_bytes / worst->slow->ns, worst->slow->bus_bytes / worst->slow->usual_ns,
-      worst->slow->others, worst->slow->others == 1 ? "group" : "groups", worst->excess.low,
-      worst->excess.high, groups.size(), worst->excess.middle, of_step(facts, cost), rank);
+  if (blamed.size() > 1) {
+    finding.title = "The link " + link_text(common) + " is slow";
+    finding.evidence = "All its groups that were compared are slow, and no others.";
+    if (common.size() > 1) finding.evidence = "All slow groups have these ranks, and no fast group has them.";
+    for (const SlowGroup& one : blamed.first(std::min(kShown, blamed.size())))
+      finding.evidence += fmt::format(" The group of {} moves {}. {}.", ranks_text(*one.ranks),
+                                      rates_text(*one.slow), excess_text(one, groups.size()));
+    if (blamed.size() > kShown) finding.evidence += fmt::format(" {} more.", blamed.size() - kShown);
+    finding.evidence +=
+        fmt::format(" At most {} of it are exposed on rank {}.", of_step(facts, worst.ms), worst.rank);
+  } else {
+    const SlowGroup& one = blamed.front();
+    finding.title = "The link " + link_text(*one.ranks) + " is slow";
+    finding.evidence =
+        fmt::format("It moves {}. {}; at most {} of it are exposed on rank {}.", rates_text(*one.slow),
+                    excess_text(one, groups.size()), of_step(facts, worst.ms), worst.rank);
+    if (slow.size() > 1)
+      finding.evidence += fmt::format(" {} group{} slow as well: see the links in `summary`.",
+                                      slow.size() - 1, slow.size() == 2 ? " is" : "s are");
+  }
   finding.next_step =
       "Look at what connects these ranks (cable, switch port, NIC, PCIe slot, a link that fell back to a "
       "lower rate; within a host, whether all its ranks are connected alike) and at who else uses it; no "
       "setting of ZeRO makes it faster.";
-  finding.rank = rank;
+  finding.rank = worst.rank;
   // If the exposure is that of all transfers of the rank, this group's share is unknown.
-  found.add_by_cost(facts, cost, std::move(finding),
+  found.add_by_cost(facts, worst.ms, std::move(finding),
                     has_times_of_host(facts.store.tables()) ? ev::Severity::info : ev::Severity::warning);
-  if (found.find("slow_link") != nullptr) found.slow_link_ranks = *worst->ranks;
+  if (found.find("slow_link") == nullptr) return;
+  for (const SlowGroup& one : blamed)
+    found.slow_link_ranks.insert(found.slow_link_ranks.end(), one.ranks->begin(), one.ranks->end());
+  found.slow_link_part = caused_by(facts, steps, blamed);
 }
 
 }  // namespace shardscope::analysis::findings

@@ -107,6 +107,16 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
       begin_of(least_at + window)};
 }
 
+/// Time of the completed steps that end after this time, without pauses: what was trained after it is lost.
+double ms_of_steps_from(const store::Store& store, std::int64_t at_ns) {
+  std::int64_t ns = 0;
+  for (const store::StepRow& step : store.steps()) {
+    if (step.end_ns != store::kOpen && step.end_ns > at_ns)
+      ns += step.end_ns - step.begin_ns - step.paused_ns;
+  }
+  return static_cast<double>(ns) * 1e-6;
+}
+
 /// The first step with gradients that were not finite and that was not skipped: later ones are consequences.
 /// Whether an open step is skipped is unknown.
 std::optional<FirstNotFinite> first_applied(const Facts& facts) {
@@ -145,6 +155,8 @@ void divergence(const Facts& facts, Found& found) {
     finding.rank = applied->rank;
     finding.at_ns = applied->at_ns;
   }
+  if (const double ms = ms_of_steps_from(facts.store, finding.at_ns); finding.at_ns != 0 && ms > 0)
+    finding.cost_once_ms = ms;
   if (facts.zero_keys) {
     const nlohmann::json config = parse_foreign(facts.summary.config_json);
     const nlohmann::json::json_pointer clipping("/gradient_clipping");

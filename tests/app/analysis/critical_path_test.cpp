@@ -140,5 +140,26 @@ TEST(DelayAttribution, AGatherAfterTheUpdateCouldNot) {
   EXPECT_EQ(attribute_delays(ranks).exposed[0].hideable_gather_ns, 0);
 }
 
+TEST(DelayAttribution, KeepsExposedTimeByGroup) {
+  constexpr std::int64_t kUnit = 100'000;
+  std::vector<RankActivity> ranks{rank_with(0, {{0, kUnit}}, 9 * kUnit),
+                                  rank_with(1, {{0, 3 * kUnit}}, 9 * kUnit)};
+  take_part(ranks[0], 1, {kUnit, 4 * kUnit}, 3 * kUnit);
+  take_part(ranks[1], 1, {3 * kUnit, 4 * kUnit}, 3 * kUnit);
+  for (RankActivity& rank : ranks) rank.collectives.back().group = 77;
+  take_part(ranks[0], 2, {5 * kUnit, 6 * kUnit}, 0);  // of all ranks
+  take_part(ranks[1], 2, {5 * kUnit, 6 * kUnit}, 0);
+  const DelayAttribution delays = attribute_delays(ranks);
+  ASSERT_EQ(delays.groups.size(), 2U);
+  EXPECT_EQ(delays.groups[0].rank, 0U);
+  EXPECT_EQ(delays.groups[0].group, 77U);
+  EXPECT_EQ(delays.groups[0].waiting_ns, 2 * kUnit);
+  EXPECT_EQ(delays.groups[0].moving_ns, kUnit);
+  EXPECT_EQ(delays.groups[0].late, 1U);
+  EXPECT_EQ(delays.groups[0].late_ns, 2 * kUnit);
+  EXPECT_EQ(delays.groups[1].waiting_ns, 0);
+  EXPECT_EQ(delays.groups[1].moving_ns, kUnit);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

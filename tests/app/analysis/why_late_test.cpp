@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -43,6 +44,92 @@ TEST(WhyLate, NamesItsProcessorWhereThatIsMostOfIt) {
   EXPECT_EQ(of(3, 0.5, 0),
             computed + "; its threads waited for a processor for 3.0 ms, those of the others for 0.5 ms");
   EXPECT_EQ(of(0, 0, 1), computed + "; its memory allocator freed its cache 1 time");
+}
+
+OwnParts with_groups(std::uint32_t rank, double idle, std::vector<OwnGroup> groups) {
+  return {.rank = rank, .compute = 10, .idle = idle, .groups = std::move(groups)};
+}
+
+TEST(WhyLate, IsAnotherGroupWhoseCollectivesTookLonger) {
+  // Even ranks wait for rank 4 in their common group; odd ranks, which have no part in it, are idle for less.
+  const OwnGroup even{9, {0, 2, 4, 6}, 0, 1.2};
+  std::vector<OwnParts> ranks{
+      with_groups(0, 4, {{1, {0, 1}, 0, 0.4}, {9, {0, 2, 4, 6}, 1.2, 1.2}}),
+      with_groups(1, 0.3, {{1, {0, 1}, 0, 0.4}}), with_groups(2, 4, {{2, {2, 3}, 0, 0.4}, even}),
+      with_groups(3, 0.3, {{2, {2, 3}, 0, 0.4}}), with_groups(4, 4, {{3, {4, 5}, 0.1, 1.6}, even})};
+  EXPECT_EQ(text_of(*why_late(ranks, 4, {0, 2})),
+            "it was in collectives of the group of ranks 4, 5 for 1.7 ms of a step, the others in theirs for "
+            "0.4 ms; bytes moved for 1.6 ms of it");
+  ranks[4].groups[0] = {3, {4, 5}, 1.6, 0.1, 5, 1.5};
+  const auto waited = why_late(ranks, 4, {0, 2});
+  EXPECT_NE(text_of(*waited).find("; it waited there for rank 5 for 1.5 ms"), std::string::npos)
+      << text_of(*waited);
+  EXPECT_EQ(waited->group.late, 5U);
+  ranks[4].groups[0].late_ms = 0.5;  // of several
+  EXPECT_NE(text_of(*why_late(ranks, 4, {0, 2})).find("it waited there for other ranks for 1.6 ms"),
+            std::string::npos);
+  // What it computes longer still is why it is late.
+  ranks[4].compute = 12;
+  EXPECT_STREQ(verb_of(*why_late(ranks, 4, {0, 2})), "computed");
+  ranks[4].compute = 10;
+  ranks[4].groups[0] = {3, {4, 5}, 0, 0.4};
+  EXPECT_FALSE(why_late(ranks, 4, {0, 2})) << "it has more of nothing";
+}
+
+TEST(WhyLate, ComparesWithThoseThatWaitedForIt) {
+  EXPECT_EQ(waiters_of({{0, 5.0}, {1, 0.4}, {2, 0.6}, {3, 0.0}}), (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_TRUE(waiters_of({}).empty());
+}
+
+/// Ten steps of 10 ms of four ranks: 4 ms of computation, then a reduction of each pair, then one of all.
+std::string why_of_pairs(std::uint32_t rank, std::int64_t slow_ns, std::int64_t late_ns) {
+  RunBuilder builder(4, 2);
+  const auto op = static_cast<std::uint8_t>(CollectiveOp::all_reduce);
+  for (std::uint32_t step = 0; step < 10; ++step) {
+    for (std::uint32_t of = 0; of < 4; ++of) {
+      const std::int64_t at = step * 10 * kMs, computed = at + 4 * kMs + (of == 3 ? late_ns : 0),
+                         entered = at + 4 * kMs + (of > 1 ? late_ns : 0),
+                         reduced = entered + kMs + (of > 1 ? slow_ns : 0) + (of == 2 ? 20'000 : 0),
+                         last = at + 5 * kMs + late_ns + slow_ns + 20'000, end = last + kMs / 2;
+      const auto reduces = [&](std::uint32_t group, std::int64_t begin, std::int64_t come,
+                               std::int64_t done) {
+        const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::group, group),
+                            sequence = ev::group_sequence(group, step);
+        builder.instant(of, begin, EventKind::collective_begin, StreamId::reduce, sequence, 0, code, op, 1000,
+                        4000);
+        builder.instant(of, come, EventKind::collective_entered, StreamId::reduce, sequence, 0, code, op);
+        builder.instant(of, done, EventKind::collective_end, StreamId::reduce, sequence, 0, code, op, 1000,
+                        4000);
+      };
+      builder.span(of, at, computed, EventKind::module_begin, StreamId::compute, 1, step);
+      reduces(0, computed, std::max(entered, computed + 1), reduced);
+      reduces(1, reduced, std::max(last, reduced + 1), end);
+      builder.span(of, at, at + 10 * kMs, EventKind::step_begin, StreamId::host, step);
+    }
+  }
+  store::Store& store = builder.build();
+  for (std::uint32_t of = 0; of < 4; ++of) {
+    ev::RunTables tables = *store.rank_tables(of);
+    const std::uint32_t pair = of / 2 * 2;
+    tables.groups = {{0, "pair", ev::GroupPurpose::data, {pair, pair + 1}},
+                     {1, "all", ev::GroupPurpose::other, {0, 1, 2, 3}}};
+    store.set_tables(of, tables);
+  }
+  const auto why = why_late(summarize(store), rank);
+  return why ? text_of(*why) : "";
+}
+
+TEST(WhyLate, OfARunIsTheLinkOfItsOtherGroup) {
+  EXPECT_EQ(why_of_pairs(2, 2 * kMs, 0),
+            "it was in collectives of the group of ranks 2, 3 for 3.0 ms of a step, the others in theirs for "
+            "1.0 ms; bytes moved for 3.0 ms of it");
+}
+
+TEST(WhyLate, OfARunIsTheNeighbourThatItWaitedFor) {
+  EXPECT_EQ(why_of_pairs(2, 0, 2 * kMs),
+            "it was in collectives of the group of ranks 2, 3 for 3.0 ms of a step, the others in theirs for "
+            "1.0 ms; it waited there for rank 3 for 2.0 ms");
+  EXPECT_EQ(why_of_pairs(3, 0, 2 * kMs), "it computed 6.0 ms of a step, the others 4.0 ms");
 }
 
 constexpr std::uint32_t kLateLongStep = 5;  // of LateRun, half a second longer where it has one

@@ -1,4 +1,5 @@
 """A page in headless Chromium, by its DevTools protocol over two pipes: nothing but Chromium itself is needed."""
+import base64
 import json
 import os
 import select
@@ -7,7 +8,17 @@ import subprocess
 import tempfile
 import time
 
-PROGRAM = next((path for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable") if (path := shutil.which(name))), None)
+def runs(path):
+    """Whether it is a browser: Ubuntu's chromium-browser is a script that asks for a snap."""
+    try:
+        return subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+PROGRAM = next((path for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+                if (path := shutil.which(name)) and runs(path)), None)
 
 
 class Browser:
@@ -107,6 +118,10 @@ class Browser:
             if event.get("method") == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning", "assert"):
                 out.append(event["params"])
         return out
+
+    def printed(self):
+        """The page as a PDF."""
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
 
     def picture(self):
         """PNG of the whole page, in base64."""

@@ -3,6 +3,7 @@ kept in the folder that SHARDSCOPE_REPORT_PICTURES names."""
 import base64
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -48,7 +49,30 @@ BEYOND = r"""[...document.querySelectorAll('body *')].filter(e => {
 }).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 40)).slice(0, 5)"""
 
 
-@unittest.skipUnless(PROGRAM, "no Chromium is installed")
+# Of the elements that draw exposed time in the partition of time: which part of each is on the screen, after scrolling down to it. 1: all.
+SEEN = r"""[...document.querySelectorAll('.rows .c-exposed')].map(e => {
+  scrollTo(0, e.getBoundingClientRect().top + scrollY - innerHeight / 2);
+  const own = e.getBoundingClientRect();
+  let left = 0, top = 0, right = document.documentElement.clientWidth, bottom = innerHeight;
+  for (let p = e.parentElement; p; p = p.parentElement) {
+    if (getComputedStyle(p).overflow === 'visible') continue;
+    const box = p.getBoundingClientRect();
+    [left, top, right, bottom] = [Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom)];
+  }
+  const size = (a, b) => Math.max(0, b - a);
+  const middle = document.elementFromPoint((own.left + own.right) / 2, (own.top + own.bottom) / 2);
+  return {area: own.width * own.height, on_top: middle === e || e.contains(middle), part:
+    size(Math.max(own.left, left), Math.min(own.right, right)) * size(Math.max(own.top, top), Math.min(own.bottom, bottom)) /
+    (own.width * own.height)};
+})"""
+
+
+def pages_of(pdf):
+    """Chromium writes page objects as plain text."""
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+@unittest.skipUnless(PROGRAM, "no Chromium runs here")
 class ReportPage(command_line.CommandTest):
     @classmethod
     def setUpClass(cls):
@@ -127,6 +151,25 @@ class ReportPage(command_line.CommandTest):
             shown.add(self.browser.value("(tip => tip.hidden ? '' : tip.textContent)(document.querySelector('.timeline .tip'))"))
         self.assertTrue(any("critical path" in one for one in shown), shown)
 
+    def test_exposed_time_is_seen_on_a_phone(self):
+        for name in ("small", "slower"):  # of the large run no computation is recorded
+            self.browser.open(self.pages[name], *PHONE, "light")
+            drawn = self.browser.value(SEEN)
+            self.assertEqual(len(drawn), 4, name)  # one of each rank
+            for one in drawn:
+                self.assertGreater(one["area"], 1, name)
+                self.assertAlmostEqual(one["part"], 1, delta=0.01, msg=name)
+                self.assertTrue(one["on_top"], name)
+
+    def test_it_is_printed_on_pages(self):
+        for name, page in self.pages.items():
+            self.browser.open(page, *DESKTOP, "light")
+            pdf = self.browser.printed()
+            self.assertTrue(pdf.startswith(b"%PDF-"), name)
+            self.assertGreaterEqual(pages_of(pdf), 1, name)
+            self.assertLess(pages_of(pdf), 60, name)
+            self.assertIn(b"/Font", pdf, name)  # an empty page has no text
+
     def test_a_report_stays_small(self):
         for name, page in self.pages.items():
             self.assertLess(page.stat().st_size, MOST_BYTES, name)
@@ -142,10 +185,16 @@ class ReportPage(command_line.CommandTest):
         self.assertIn("pale", self.browser.value(CONTRAST)["poor"])
         self.assertGreaterEqual(len(self.browser.complaints()), 2)
         self.assertIn("file:///nowhere.png", self.browser.requests())
+        broken.write_text("<!DOCTYPE html><meta name=viewport content='width=device-width'><body><div class=rows style='width:300px;"
+                          "overflow:hidden'><div style='width:900px;display:flex'><b style='width:280px'>.</b>"
+                          "<b class=c-exposed style='width:40px'>.</b></div></div>")
+        self.browser.open(broken, *PHONE, "light")
+        self.assertAlmostEqual(self.browser.value(SEEN)[0]["part"], 0.5, delta=0.01)
+        self.assertEqual(pages_of(self.browser.printed()), 1)
 
 
 if __name__ == "__main__":
     if not PROGRAM:
-        print("skipped: no Chromium is installed (Debian: apt-get install chromium)")
+        print("skipped: no Chromium runs here (Debian: apt-get install chromium; Ubuntu has it as a snap only)")
         sys.exit(77)
     command_line.main()
