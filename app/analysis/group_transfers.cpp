@@ -1,7 +1,6 @@
 #include "app/analysis/group_transfers.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -138,14 +137,6 @@ std::vector<GroupLink> group_links(const store::Store& store, const Digest& dige
   }
   std::ranges::stable_sort(out, {}, [](const GroupLink& one) { return one.busbw_gbs.value_or(0); });
   return out;
-}
-
-std::string ranks_text(const GroupRanks& ranks) {
-  constexpr std::size_t kShown = 8;
-  const std::size_t shown = std::min(ranks.size(), kShown);
-  return fmt::format("ranks {}{}",
-                     fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                     shown == ranks.size() ? "" : fmt::format(" and {} more", ranks.size() - shown));
 }
 
 }  // namespace shardscope::analysis

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "app/analysis/block_interval.h"
@@ -41,7 +40,5 @@ struct GroupTransfer {
 /// Links by group and operation, slowest first, over the latest measured steps (64 at most, fewer beyond 64
 /// ranks); empty if the run has no groups besides that of all ranks.
 [[nodiscard]] std::vector<GroupLink> group_links(const store::Store& store, const Digest& digest);
-/// "ranks 0, 2, 4, 6"; of more than eight the first, and how many there are.
-[[nodiscard]] std::string ranks_text(const GroupRanks& ranks);
 
 }  // namespace shardscope::analysis

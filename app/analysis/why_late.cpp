@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "app/analysis/digest.h"
-#include "app/analysis/group_transfers.h"
+#include "app/analysis/hang/module_order.h"
 #include "app/analysis/rank_step.h"
 #include "app/analysis/slow_rank.h"
 #include "app/analysis/summary.h"

@@ -11,7 +11,7 @@
 #include "app/analysis/efficiency.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
-#include "app/analysis/group_transfers.h"
+#include "app/analysis/hang/module_order.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/outside_memory.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "app/analysis/group_transfers.h"
+#include "app/analysis/hang/module_order.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/why_late.h"
 #include "app/export/html_parts.h"

@@ -21,6 +21,7 @@
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/group_transfers.h"
+#include "app/analysis/hang/module_order.h"
 #include "app/analysis/intervals.h"
 #include "app/analysis/rank_activity.h"
 #include "app/analysis/slow_rank.h"

@@ -37,7 +37,7 @@ struct PairsRun {
   std::uint32_t steps = 10;
 };
 
-constexpr std::uint32_t kRanks = 8;
+constexpr std::uint32_t kPairRanks = 8;
 
 /// In steps of 10 ms four pairs each move a megabyte in a millisecond, after they computed for 5 ms.
 store::Store& build(const PairsRun& run, RunBuilder& builder) {
@@ -53,7 +53,7 @@ store::Store& build(const PairsRun& run, RunBuilder& builder) {
                     kMs);
   };
   for (std::uint32_t step = 0; step < run.steps; ++step) {
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (std::uint32_t rank = 0; rank < kPairRanks; ++rank) {
       const Pair& pair = run.pairs[rank / 2];
       const std::int64_t at = step * kStepNs, come = at + 5 * kMs + pair.late_ns,
                          begin = rank % 2 == 1 ? come : at + 5 * kMs,
@@ -73,7 +73,7 @@ store::Store& build(const PairsRun& run, RunBuilder& builder) {
     }
   }
   store::Store& store = builder.build();
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+  for (std::uint32_t rank = 0; rank < kPairRanks; ++rank) {
     ev::RunTables tables = *store.rank_tables(rank);
     const std::uint32_t pair = rank / 2 * 2, four = rank / 4 * 4, odd = rank % 2;
     tables.groups = {{0, "pair", ev::GroupPurpose::data, {pair, pair + 1}},
@@ -89,7 +89,7 @@ store::Store& build(const PairsRun& run, RunBuilder& builder) {
 }
 
 std::vector<Finding> findings_of(const PairsRun& run) {
-  RunBuilder builder(kRanks, 2);
+  RunBuilder builder(kPairRanks, 2);
   const store::Store& store = build(run, builder);
   return find(store, summarize(store));
 }
@@ -222,7 +222,7 @@ TEST(SlowLink, TheLinksByGroup) {
   PairsRun run;
   run.pairs[2].slow_ns = 2 * kMs;
   run.steps = 17;
-  RunBuilder builder(kRanks, 2);
+  RunBuilder builder(kPairRanks, 2);
   const store::Store& store = build(run, builder);
   const std::vector<GroupLink> links = group_links(store, digest_of(store));
   ASSERT_EQ(links.size(), 4U);
@@ -242,7 +242,7 @@ TEST(SlowLink, TheLinksByGroup) {
   EXPECT_LT(slow.interval->high, usual.interval->low);
   EXPECT_EQ(slow.no_interval, "");
   run.steps = 5;
-  RunBuilder few_steps(kRanks, 2);
+  RunBuilder few_steps(kPairRanks, 2);
   const store::Store& few = build(run, few_steps);
   const GroupLink row = group_links(few, digest_of(few)).front();
   EXPECT_FALSE(row.interval);
