@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -42,6 +43,10 @@ std::optional<bool> SessionState::outcome_of(const Unfinished& collective) const
     if (complete < 0) throw nb::python_error();
     if (complete == 0) return collective.returned ? std::optional(false) : std::nullopt;
     if (has_exception(work)) return true;
+    // Gloo's send or receive is complete once the training has waited for it, and has an exception if that
+    // raised. A second wait would wait for another message.
+    const std::uint8_t op = nb::cast<const CollectiveEnded&>(collective.ended).which->op;
+    if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE) return false;
     // A second wait would copy the output again after the call returned, and make a device's stream wait.
     return !collective.returned && !on_device && failed(work, "wait");
   } catch (nb::python_error& error) {
