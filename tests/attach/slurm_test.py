@@ -55,6 +55,13 @@ def daemon(*command):
     subprocess.run(list(map(str, command)), check=True, env=os.environ)  # they go to the background themselves
 
 
+def runs_still(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def words(command):
     return " ".join(map(str, command))
 
@@ -95,8 +102,10 @@ class Slurm(unittest.TestCase):
     @classmethod
     def end(cls):
         os.environ.pop("SLURM_CONF", None)
-        for file in cls.place.glob("*.pid"):
-            os.kill(int(file.read_text()), signal.SIGTERM)
+        pids = [int(file.read_text()) for file in cls.place.glob("*.pid")]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        eventually(lambda: not any(map(runs_still, pids)), "Slurm has ended")  # it writes its state then, into the tests' folder
 
     @classmethod
     def asked(cls, program, *arguments):
