@@ -58,6 +58,21 @@ class Attribute {
     if (!value.is_valid()) throw nb::python_error();
     return value;
   }
+  /// The same with one argument.
+  nb::object call(nb::handle object, nb::handle argument) const {
+    PyObject* const arguments[] = {object.ptr(), argument.ptr()};
+    nb::object value = nb::steal(PyObject_VectorcallMethod(name_.ptr(), arguments, 2, nullptr));
+    if (!value.is_valid()) throw nb::python_error();
+    return value;
+  }
+  /// The value in the instance dictionary `own` of `object`, or else the attribute: most attributes of
+  /// parameters are there, and a dictionary is quicker to read several times than an object.
+  [[nodiscard]] nb::object in_or_of(nb::handle own, nb::handle object) const {
+    PyObject* value = PyDict_GetItemWithError(own.ptr(), name_.ptr());
+    if (value != nullptr) return nb::borrow(value);
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    return of(object);
+  }
 
  private:
   nb::object name_;

@@ -41,8 +41,8 @@ class GradientHooks {
       chosen_dtype = nb::borrow(dtype);
       chosen_bucket = nb::borrow(bucket);
     }
-    buckets_.add(key(optimizer, chosen_dtype), number, session_.elems(number),
-                 elements_.as<std::int64_t>(chosen_bucket), 0);
+    shardscope_bucket_add(open(optimizer, chosen_dtype), number, session_.elems(number),
+                          elements_.as<std::int64_t>(chosen_bucket));
   }
 
   /// Before __reduce_and_partition_ipg_grads(), which does nothing for an empty bucket.
@@ -60,7 +60,9 @@ class GradientHooks {
     const std::optional<std::uint8_t> reason =
         group_changes(optimizer, bucket) ? std::optional(std::uint8_t{SHARDSCOPE_FLUSH_GROUP_CHANGED})
                                          : std::nullopt;
-    buckets_.flush(key(optimizer, dtype), nb::cast(Parts(std::move(parts))), elements, too_large, reason);
+    buckets_.flush_open(open(optimizer, dtype), nb::cast(Parts(std::move(parts))), elements, too_large,
+                        reason);
+    std::erase_if(open_, [&](const Open& each) { return each.is(optimizer, dtype); });
   }
   void flushed() { session_.purpose_served(); }
 
@@ -72,12 +74,25 @@ class GradientHooks {
     const nb::object held = process_group_.or_none(bucket), of = group_of_.or_none(optimizer);
     return !held.is_none() && !of.is_none() && !of(buckets_.coming).equal(held);
   }
-  [[nodiscard]] static nb::object key(nb::handle optimizer, nb::handle dtype) {
-    return nb::make_tuple(nb::steal(PyLong_FromVoidPtr(optimizer.ptr())), dtype);
+  /// An open bucket: of an optimizer, by its address, and a type of elements, which is one object.
+  struct Open {
+    PyObject* optimizer;
+    nb::object dtype;
+    std::uint32_t number;
+
+    [[nodiscard]] bool is(nb::handle of, nb::handle type) const {
+      return of.ptr() == optimizer && type.is(dtype);
+    }
+  };
+  std::uint32_t open(nb::handle optimizer, nb::handle dtype) {
+    for (const Open& each : open_)
+      if (each.is(optimizer, dtype)) return each.number;
+    return open_.emplace_back(Open{optimizer.ptr(), nb::borrow(dtype), buckets_.next(0)}).number;
   }
 
   SessionState& session_;
   Buckets& buckets_;
+  std::vector<Open> open_;
   Attribute comm_dtype_{"get_param_comm_dtype"}, ipg_buckets_{"ipg_buckets"}, elements_{"elements"},
       params_{"params"}, limit_{"reduce_bucket_size"}, process_group_{"process_group"},
       group_of_{"_get_param_partition_group"};

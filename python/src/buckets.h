@@ -41,8 +41,14 @@ class Buckets {
     PyObject* found = PyDict_GetItemWithError(open_.ptr(), key.ptr());
     if (found != nullptr) return nb::cast<std::uint32_t>(nb::handle(found));
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    const std::uint32_t number = session_.buckets++;
+    const std::uint32_t number = next(buffer);
     open_[key] = number;
+    return number;
+  }
+
+  /// The number of a new bucket, which is opened.
+  std::uint32_t next(std::uint32_t buffer) {
+    const std::uint32_t number = session_.buckets++;
     shardscope_bucket_open(number, buffer);
     return number;
   }
@@ -56,8 +62,7 @@ class Buckets {
   /// A bucket filled by all its parameters at once, whose reduction is issued next. `parts`: Parts.
   void whole(nb::object parts, std::uint8_t reason) {
     const auto& all = nb::cast<const Parts&>(parts);
-    const std::uint32_t number = session_.buckets++;
-    shardscope_bucket_open(number, 0);
+    const std::uint32_t number = next(0);
     all.fill(number);
     (void)pass_gate(SHARDSCOPE_GATE_BUCKET, number);
     shardscope_bucket_flush(reason, number, trigger, static_cast<std::uint32_t>(all.size()), all.elems());
@@ -69,6 +74,13 @@ class Buckets {
   std::uint32_t flush(nb::handle key, nb::handle parts, std::int64_t elems, bool too_large,
                       std::optional<std::uint8_t> reason) {
     const std::uint32_t number = of(key, 0);
+    flush_open(number, parts, elems, too_large, reason);
+    if (PyDict_DelItem(open_.ptr(), key.ptr()) < 0) throw nb::python_error();
+    return number;
+  }
+  /// The same for a bucket of next().
+  void flush_open(std::uint32_t number, nb::handle parts, std::int64_t elems, bool too_large,
+                  std::optional<std::uint8_t> reason) {
     (void)pass_gate(SHARDSCOPE_GATE_BUCKET, number);
     const auto own = static_cast<std::uint8_t>(epilogue                      ? SHARDSCOPE_FLUSH_EPILOGUE
                                                : too_large                   ? SHARDSCOPE_FLUSH_EXTRA_LARGE
@@ -76,9 +88,7 @@ class Buckets {
                                                                              : SHARDSCOPE_FLUSH_FULL);
     shardscope_bucket_flush(reason.value_or(own), number, trigger, static_cast<std::uint32_t>(nb::len(parts)),
                             elems);
-    if (PyDict_DelItem(open_.ptr(), key.ptr()) < 0) throw nb::python_error();
     session_.purpose = Purpose{SHARDSCOPE_LANE_REDUCE, number, nb::borrow(parts)};
-    return number;
   }
 
  private:

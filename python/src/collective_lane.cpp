@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "attribute.h"
+
 namespace nb = nanobind;
 
 namespace shardscope::python {
@@ -32,7 +34,7 @@ void Lane::close() {
     const std::shared_ptr<Collective> front = waiting_.front();
     const nb::object future = front->future;
     if (!future.is_valid() || !is_done(future)) break;
-    const bool by_error = failed(future, "value");
+    const bool by_error = failed(future, Result::future);
     if (front->ended) continue;
     front->code |= SHARDSCOPE_END_IS_BOUND;
     // Completed ones behind it begin and end now, too.
@@ -48,9 +50,12 @@ void Lane::close() {
   for (const std::shared_ptr<Collective>& each : dropped) each->future.reset();
 }
 
-bool failed(nb::handle complete, const char* method) {
+bool failed(nb::handle complete, Result result) {
+  // Never freed: threads of the communication library may use them while the interpreter ends.
+  static const Attribute* const value = new Attribute("value");
+  static const Attribute* const wait = new Attribute("wait");
   try {
-    (void)complete.attr(method)();
+    (void)(result == Result::future ? value : wait)->call(complete);
     return false;
   } catch (nb::python_error& error) {
     // A Work without this method has no exception to report.
@@ -80,10 +85,9 @@ bool has_exception(nb::handle work) {
 
 void add_collective_lane(nb::module_& module) {
   nb::class_<CollectiveEnded>(module, "CollectiveEnded")
-      .def("__call__",
-           [](const CollectiveEnded& self, bool failed) { self.lane->ended(*self.which, failed); })
-      .def("__call__", [](const CollectiveEnded& self, nb::handle future) {
-        self.lane->ended(*self.which, failed(future, "value"));
+      .def("__call__", [](const CollectiveEnded& self, nb::handle outcome) {
+        if (PyBool_Check(outcome.ptr())) return self.lane->ended(*self.which, outcome.ptr() == Py_True);
+        self.lane->ended(*self.which, failed(outcome, Result::future));
         keep_thread_state();
       });
   nb::class_<CollectiveLane>(module, "CollectiveLane")

@@ -21,10 +21,12 @@ struct Collective {
   bool ended = false, failed = false;
 };
 
-/// Whether reading the result of a completed object raises: `method` of a future ("value") or of a Work on
-/// host memory ("wait", which returns at once). The exception is left to the training, which sees it when it
-/// waits.
-[[nodiscard]] bool failed(nanobind::handle complete, const char* method);
+/// Of what a result is read: by a future's value(), or by wait() of a Work on host memory, which returns at
+/// once.
+enum class Result { future, work };
+/// Whether reading the result of a completed object raises. The exception is left to the training, which sees
+/// it when it waits.
+[[nodiscard]] bool failed(nanobind::handle complete, Result result);
 /// Whether a completed Work has an exception. Does not wait; not every failed Work has
 /// one.
 [[nodiscard]] bool has_exception(nanobind::handle work);

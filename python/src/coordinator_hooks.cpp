@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attribute.h"
+#include "gate.h"
 #include "native_hook.h"
 #include "param_statuses.h"
 #include "parts.h"
@@ -46,7 +47,7 @@ struct ModuleParams {
 
 /// Fetches, gathers and releases of stage 3 (zero3_coordinator.py): the parameters fetched and prefetched at
 /// each module, why prefetching stopped, and why parameters stay. In C++ because it runs for every module.
-class CoordinatorHooks {
+class CoordinatorHooks final : public KeptReasons {
  public:
   /// `iterate`(module) -> [parameter]: DeepSpeed's own iteration. `complete`: value of the coordinator's
   /// trace mode if the trace is complete; None: its method must be called. `statuses` must outlive this.
@@ -56,9 +57,13 @@ class CoordinatorHooks {
         iterate_(std::move(iterate)),
         complete_(std::move(complete)) {}
 
-  /// Before _fetch_sub_module_impl(): the position in the trace, for fetch_ended().
-  nb::object fetch_begins(nb::handle coordinator, nb::handle module) {
-    statuses_.module = session_.modules.of(module);
+  /// Before _fetch_sub_module_impl(), which has issued nothing yet: passes the gate. The result is the
+  /// position in the trace, for fetch_ended().
+  nb::object fetch_begins(nb::handle coordinator, nb::handle module, bool forward) {
+    const std::uint32_t number = session_.modules.of(module);
+    if (number != SHARDSCOPE_NO_ID && session_.in_micro_step)
+      pass_gate(forward ? SHARDSCOPE_GATE_PRE_FORWARD : SHARDSCOPE_GATE_PRE_BACKWARD, number);
+    statuses_.module = number;
     fetching_ = nb::borrow(module);
     prefetched_elems_ = 0;
     fetched_ = SHARDSCOPE_NO_ID;
@@ -109,8 +114,8 @@ class CoordinatorHooks {
     statuses_.gather = nb::cast<std::uint32_t>(before[1]);
   }
 
-  /// Emits why parameters of the module stay, in the order of the coordinator's own checks.
-  void kept(nb::handle coordinator, nb::handle module, std::uint32_t number) {
+  /// In the order of the coordinator's own checks.
+  void kept(nb::handle coordinator, nb::handle module, std::uint32_t number) override {
     const ModuleParams& of_module = params_of(module);
     std::optional<bool> complete;  // of the trace; read only if needed
     for (const auto& [param, param_number] : of_module.all) {
@@ -140,8 +145,8 @@ class CoordinatorHooks {
     return trace_mode_.of(coordinator).is(complete_);
   }
   /// Whether its shard must be read from NVMe first.
-  static bool is_offloaded(nb::handle param) {
-    if (nb::getattr(param, "nvme_swapper", nb::none()).is_none()) return false;
+  [[nodiscard]] bool is_offloaded(nb::handle param) const {
+    if (nvme_swapper_.or_none(param).is_none()) return false;
     const nb::object shard = param.attr("ds_tensor");
     if (shard.attr("final_location").is_none()) return false;
     const nb::object name = nb::getattr(shard.attr("status"), "name", nb::str(""));
@@ -163,10 +168,16 @@ class CoordinatorHooks {
 
   std::uint8_t why_kept(nb::handle coordinator, nb::handle param, std::uint8_t status,
                         std::optional<bool>& complete) {
-    if (external_.is_true(param)) return SHARDSCOPE_KEEP_EXTERNAL;
-    if (active_.is_true(param)) return SHARDSCOPE_KEEP_IN_USE;
+    const nb::object attributes = own_attributes(param);
+    const auto is_true = [&](const Attribute& attribute) {
+      const int truth = PyObject_IsTrue(attribute.in_or_of(attributes, param).ptr());
+      if (truth < 0) throw nb::python_error();
+      return truth != 0;
+    };
+    if (is_true(external_)) return SHARDSCOPE_KEEP_EXTERNAL;
+    if (is_true(active_)) return SHARDSCOPE_KEEP_IN_USE;
     if (status != SHARDSCOPE_AVAILABLE) return SHARDSCOPE_KEEP_NOT_AVAILABLE;
-    if (persist_.is_true(param)) return SHARDSCOPE_KEEP_PERSISTENT;
+    if (is_true(persist_)) return SHARDSCOPE_KEEP_PERSISTENT;
     if (!complete) complete = has_complete_trace(coordinator);
     const bool fetched_ahead = *complete && nb::cast<std::int64_t>(fetched_for_.of(coordinator)[param]) >
                                                 step_id_.as<std::int64_t>(coordinator);
@@ -215,7 +226,8 @@ class CoordinatorHooks {
             fetched_for_ = own("most_recent_step_id_param_fetched_for");
   Attribute is_complete_trace_{"is_complete_trace"}, param_{"param"}, status_{"ds_status"},
       numel_{"ds_numel"}, persist_{"ds_persist"}, active_{"ds_active_sub_modules"},
-      external_{"is_external_param"}, parameters_{"_parameters"}, external_params_{"_external_params"};
+      external_{"is_external_param"}, nvme_swapper_{"nvme_swapper"}, parameters_{"_parameters"},
+      external_params_{"_external_params"};
 };
 
 }  // namespace
@@ -223,13 +235,16 @@ class CoordinatorHooks {
 void add_coordinator_hooks(nb::module_& module) {
   using nb::arg;
   const Argument coordinator(0, "self");
-  nb::class_<CoordinatorHooks>(module, "CoordinatorHooks")
+  nb::class_<KeptReasons>(module, "KeptReasons");
+  nb::class_<CoordinatorHooks, KeptReasons>(module, "CoordinatorHooks")
       .def(nb::init<SessionState&, ParamStatuses&, nb::object, nb::object>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>(), arg("session"), arg("statuses"), arg("iterate"), arg("complete").none())
       .def_prop_ro("fetch_begins",
-                   hook_before<CoordinatorHooks>([coordinator, module = Argument(1, "current_submodule")](
+                   hook_before<CoordinatorHooks>([coordinator, module = Argument(1, "current_submodule"),
+                                                  forward = Argument(2, "forward")](
                                                      CoordinatorHooks& hooks, const CallArguments& call) {
-                     return hooks.fetch_begins(coordinator.of(call), module.of(call));
+                     return hooks.fetch_begins(coordinator.of(call), module.of(call),
+                                               forward.is_true(call, false));
                    }))
       .def_prop_ro("fetch_ended",
                    hook_after<CoordinatorHooks>(
@@ -243,8 +258,7 @@ void add_coordinator_hooks(nb::module_& module) {
                        }))
       .def_prop_ro("gather_issued",
                    hook_after<CoordinatorHooks>([](CoordinatorHooks& hooks, nb::handle before,
-                                                   const CallArguments&) { hooks.gather_issued(before); }))
-      .def("kept", &CoordinatorHooks::kept);
+                                                   const CallArguments&) { hooks.gather_issued(before); }));
 }
 
 }  // namespace shardscope::python

@@ -32,8 +32,12 @@ class FetchWaits {
     const std::uint32_t number = session_.params.of(first);
     if (number == SHARDSCOPE_NO_ID || statuses_.status_of(number) != SHARDSCOPE_IN_FLIGHT) return nb::none();
     std::int64_t bytes = 0;
-    for (const nb::handle param : params)
-      bytes += numel_.as<std::int64_t>(param) * nb::cast<std::int64_t>(element_size_.call(param));
+    for (const nb::handle param : params) {
+      const std::uint32_t each = session_.params.of(param);
+      const std::int64_t known = each == SHARDSCOPE_NO_ID ? 0 : statuses_.bytes_of(each);
+      bytes += known > 0 ? known
+                         : numel_.as<std::int64_t>(param) * nb::cast<std::int64_t>(element_size_.call(param));
+    }
     const std::uint32_t gather = statuses_.gather_of(number);
     shardscope_fetch_wait_begin(statuses_.module, gather, bytes);
     return nb::make_tuple(statuses_.module, gather, bytes);

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "attribute.h"
 #include "collective_lane.h"
@@ -108,11 +110,11 @@ class GroupCalls {
     for (const nb::handle tensor : tensors) {
       elems += nb::cast<std::int64_t>(numel_.call(tensor));
       if (!std::exchange(first, false)) continue;
-      size = nb::cast<std::int64_t>(element_size_.call(tensor));
       on_host = is_cpu_.is_true(tensor);
       if (!on_host && is_cuda_.is_true(tensor) && nb::cast<bool>(capturing_())) return;
-      const nb::object of_elements = dtype_.of(tensor);
-      dtype = known(dtypes_, of_elements, dtype_of_, of_elements).value_or(SHARDSCOPE_OTHER_TYPE);
+      const ElementType& type = type_of(tensor);
+      size = type.size;
+      dtype = type.code;
     }
     const auto [sequence, code] = key(*op, dtype);
     auto lane = static_cast<std::uint8_t>(*op == SHARDSCOPE_ALL_GATHER || *op == SHARDSCOPE_BROADCAST
@@ -146,17 +148,19 @@ class GroupCalls {
       opened.collective.code |= SHARDSCOPE_END_IS_BOUND;
     else
       opened.collective.future = future;
-    const auto& lane = nb::cast<const CollectiveLane&>(lanes_[nb::int_(opened.lane)]);
-    const nb::object ended = nb::cast(lane.issue(opened.collective));
+    const nb::object ended = nb::cast(lane_of(opened.lane).issue(opened.collective));
     if (!future.is_none()) {
       // Called by the thread that completes it; nothing waits.
-      (void)future.attr("add_done_callback")(ended);
+      (void)add_done_callback_.call(future, ended);
     } else if (!work.is_none()) {
       // Once per name: torch's error has a backtrace, and takes longer than everything done here.
       if (without_future_.emplace(opened.name, opened.on_host).second) (void)no_future_(name_.of(call));
       // A synchronous call on host memory has returned before anything else can run.
       const bool returned = opened.on_host && !async_op_.is_true(call);
-      session_.wait_for({work, ended, returned});
+      std::shared_ptr<bool>& silent = silent_[opened.name];
+      if (!silent) silent = std::make_shared<bool>(false);
+      const bool known = returned && *silent && opened.collective.op == SHARDSCOPE_REDUCE_SCATTER;
+      session_.wait_for({known ? nb::object(nb::none()) : work, ended, returned, silent});
     }
   }
 
@@ -186,6 +190,27 @@ class GroupCalls {
     return {shardscope_group_sequence(*number, next), shardscope_group_code(dtype, *number)};
   }
 
+  struct ElementType {
+    nb::object dtype;
+    std::uint8_t code;
+    std::int64_t size;  ///< bytes
+  };
+  const ElementType& type_of(nb::handle tensor) {
+    nb::object dtype = dtype_.of(tensor);
+    for (const ElementType& known : types_)
+      if (dtype.is(known.dtype)) return known;
+    const nb::object code = dtype_of_(dtype);
+    return types_.emplace_back(ElementType{
+        std::move(dtype), code.is_none() ? std::uint8_t{SHARDSCOPE_OTHER_TYPE} : nb::cast<std::uint8_t>(code),
+        nb::cast<std::int64_t>(element_size_.call(tensor))});
+  }
+
+  const CollectiveLane& lane_of(std::uint8_t number) {
+    if (lane_ == nullptr || lane_->lane->number() != number)
+      lane_ = &nb::cast<const CollectiveLane&>(lanes_[nb::int_(number)]);
+    return *lane_;
+  }
+
   /// Cached result of `ask`(thing) for this key.
   std::optional<std::uint8_t> known(nb::dict& table, nb::handle key, const nb::object& ask,
                                     nb::handle thing) {
@@ -205,15 +230,18 @@ class GroupCalls {
   std::uint32_t ranks_;
   nb::dict lanes_;
   nb::object op_of_, dtype_of_, capturing_, no_future_;
-  nb::dict ops_, dtypes_;
+  nb::dict ops_;
+  std::vector<ElementType> types_;               ///< that were seen: a few
+  const CollectiveLane* lane_ = nullptr;         ///< of lanes_, the last one
   std::unordered_map<std::int64_t, Open> open_;  ///< by the operation's id
   /// (HookOpName, on the host) whose Work has no future in this group: its backends are consistent per name.
   std::set<std::pair<long, bool>> without_future_;
+  std::unordered_map<long, std::shared_ptr<bool>> silent_;  ///< by HookOpName: Unfinished::silent
   std::uint32_t collectives_ = 0, transfers_ = 0;
   Attribute name_{"name"}, op_id_{"op_id"}, input_tensors_{"input_tensors"},
       output_tensors_{"output_tensors"}, async_op_{"async_op"}, work_{"work"}, numel_{"numel"},
       element_size_{"element_size"}, is_cpu_{"is_cpu"}, is_cuda_{"is_cuda"}, dtype_{"dtype"},
-      get_future_{"get_future"};
+      get_future_{"get_future"}, add_done_callback_{"add_done_callback"};
 };
 
 }  // namespace

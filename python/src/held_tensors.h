@@ -39,7 +39,8 @@ class HeldTensors {
   /// Which tensors exist: a byte 0 or 1 per owner, used as a key of known sizes. None if there are none. Only
   /// for a path without `*`. `quick`: assumes the previous pattern if the first, the middle and the last
   /// owner that ever had a tensor are unchanged: gradients change together, and reading a DTensor's own takes
-  /// 0.3 us. Frozen parameters never have one, so they are not checked.
+  /// 0.3 us. Frozen parameters never have one, so they are not checked. If no owner had a tensor in many
+  /// looks, the first, the middle and the last of all are checked.
   [[nodiscard]] nb::object pattern(bool quick);
   /// The same; null if there are none. Valid until the next call.
   [[nodiscard]] const std::string* look(bool quick);
@@ -64,6 +65,7 @@ class HeldTensors {
   std::vector<bool> all_;          ///< for each element of path_: `*` instead of an attribute
   std::vector<std::size_t> seen_;  ///< owners that ever had a tensor, in order
   std::string there_;              ///< the last pattern; empty: pattern() has not been called
+  std::size_t found_none_ = 0;     ///< looks at all owners without a tensor, in a row
 };
 
 void add_held_tensors(nb::module_& module);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "coordinator_hooks.h"
 #include "gate.h"
 #include "native_hook.h"
 #include "param_statuses.h"
@@ -19,21 +20,16 @@ namespace {
 /// zero3_modules.py). In C++ because a model has more modules than anything else that is hooked.
 class ModuleHooks {
  public:
-  /// `session`: shardscope._session.session; `graph_task`: torch's id of the running backward, or -1;
-  /// `kept`(coordinator, module, number) emits why parameters stay, for released(). `statuses` must outlive
-  /// this.
-  ModuleHooks(SessionState& session, ParamStatuses& statuses, nb::object graph_task, nb::object kept)
-      : session_(session), graph_task_(std::move(graph_task)), kept_(std::move(kept)), statuses_(statuses) {}
-
-  void fetch_gate(nb::handle module, bool forward) {
-    gate(session_.modules.of(module), forward ? SHARDSCOPE_GATE_PRE_FORWARD : SHARDSCOPE_GATE_PRE_BACKWARD);
-  }
+  /// `session`: shardscope._session.session; `graph_task`: torch's id of the running backward, or -1; `kept`:
+  /// for released(), which needs it. All but `graph_task` must outlive this.
+  ModuleHooks(SessionState& session, ParamStatuses& statuses, nb::object graph_task, KeptReasons* kept)
+      : session_(session), graph_task_(std::move(graph_task)), kept_(kept), statuses_(statuses) {}
 
   void release_begins(nb::handle module) { statuses_.module = session_.modules.of(module); }
   void released(nb::handle coordinator, nb::handle module, bool forward) {
     const std::uint32_t number = std::exchange(statuses_.module, SHARDSCOPE_NO_ID);
     if (number == SHARDSCOPE_NO_ID || !session_.started) return;
-    if (shardscope_enabled(SHARDSCOPE_DETAIL_PARAMS) != 0) kept_(coordinator, module, number);
+    if (shardscope_enabled(SHARDSCOPE_DETAIL_PARAMS) != 0) kept_->kept(coordinator, module, number);
     gate(number, forward ? SHARDSCOPE_GATE_POST_FORWARD : SHARDSCOPE_GATE_POST_BACKWARD);
   }
 
@@ -60,7 +56,8 @@ class ModuleHooks {
   }
 
   SessionState& session_;
-  nb::object graph_task_, kept_;
+  nb::object graph_task_;
+  KeptReasons* kept_;
   ParamStatuses& statuses_;
 };
 
@@ -70,13 +67,9 @@ void add_module_hooks(nb::module_& module) {
   using nb::arg;
   const Argument forward(2, "forward"), released(1, "submodule"), entered(1, "sub_module");
   nb::class_<ModuleHooks>(module, "ModuleHooks")
-      .def(nb::init<SessionState&, ParamStatuses&, nb::object, nb::object>(), nb::keep_alive<1, 2>(),
-           nb::keep_alive<1, 3>(), arg(), arg(), arg(), arg("kept") = nb::none())
-      .def_prop_ro("fetch_gate",
-                   hook_before<ModuleHooks>([module = Argument(1, "current_submodule"), forward](
-                                                ModuleHooks& hooks, const CallArguments& call) {
-                     hooks.fetch_gate(module.of(call), forward.is_true(call, false));
-                   }))
+      .def(nb::init<SessionState&, ParamStatuses&, nb::object, KeptReasons*>(), nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>(), nb::keep_alive<1, 5>(), arg(), arg(), arg(),
+           arg("kept").none() = nb::none())
       .def_prop_ro("release_begins",
                    hook_before<ModuleHooks>([released](ModuleHooks& hooks, const CallArguments& call) {
                      hooks.release_begins(released.of(call));

@@ -47,8 +47,9 @@ class ParamStatuses {
   }
   /// MemoryLevels to which byte changes are reported; None: not reported.
   void report(nb::object gathered, nb::object coming) {
-    gathered_level_ = gathered.is_none() ? nb::object() : std::move(gathered);
-    coming_level_ = coming.is_none() ? nb::object() : std::move(coming);
+    levels_ = {std::move(gathered), std::move(coming)};
+    gathered_level_ = levels_[0].is_none() ? nullptr : &nb::cast<MemoryLevel&>(levels_[0]);
+    coming_level_ = levels_[1].is_none() ? nullptr : &nb::cast<MemoryLevel&>(levels_[1]);
   }
 
   /// `param` was assigned `value`. Ignores parameters of models that are not described.
@@ -87,6 +88,10 @@ class ParamStatuses {
   [[nodiscard]] std::uint32_t gather_of(std::uint32_t number) {
     return number < rows_.size() ? rows_[number].gather : SHARDSCOPE_NO_ID;
   }
+  /// Bytes of the whole parameter; 0 if its status never changed.
+  [[nodiscard]] std::int64_t bytes_of(std::uint32_t number) const {
+    return number < rows_.size() ? rows_[number].elems * rows_[number].elem_bytes : 0;
+  }
   /// Parameter `number` is gathered by gather `id` until it is released. No effect if none are followed.
   void gathered_by(std::uint32_t number, std::uint32_t id) {
     if (session_ != nullptr) row_of(number).gather = id;
@@ -121,15 +126,17 @@ class ParamStatuses {
     move(gathered_bytes, gathered_level_, held(SHARDSCOPE_AVAILABLE) * bytes);
     if (before != SHARDSCOPE_IN_FLIGHT) move(coming_bytes, coming_level_, held(SHARDSCOPE_IN_FLIGHT) * bytes);
   }
-  static void move(std::int64_t& sum, const nb::object& level, std::int64_t bytes) {
+  static void move(std::int64_t& sum, MemoryLevel* level, std::int64_t bytes) {
     if (bytes == 0) return;
     sum += bytes;
-    if (level.is_valid()) nb::cast<MemoryLevel&>(level).add(bytes);
+    if (level != nullptr) level->add(bytes);
   }
 
   SessionState* session_ = nullptr;  ///< lives as long as the interpreter
   std::array<nb::object, 3> values_;
-  nb::object gathered_level_, coming_level_, toggle_;
+  nb::object toggle_;
+  std::array<nb::object, 2> levels_;  ///< the owners of the next two
+  MemoryLevel *gathered_level_ = nullptr, *coming_level_ = nullptr;
   std::vector<Row> rows_;  ///< by parameter's number
 };
 

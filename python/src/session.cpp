@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -37,13 +38,22 @@ std::uint32_t number_of(const NumberTable& table, std::uintptr_t key) {
 
 std::optional<bool> SessionState::outcome_of(const Unfinished& collective) const {
   const nb::object& work = collective.work;
+  if (work.is_none()) return false;
   try {
     const int complete = PyObject_IsTrue(work.attr("is_completed")().ptr());
     if (complete < 0) throw nb::python_error();
-    if (complete == 0) return collective.returned ? std::optional(false) : std::nullopt;
+    if (complete == 0) {
+      if (!collective.returned) return std::nullopt;
+      *collective.silent = true;
+      return false;
+    }
     if (has_exception(work)) return true;
+    // Gloo's send or receive is complete once the training has waited for it, and has an exception if that
+    // raised. A second wait would wait for another message.
+    const std::uint8_t op = nb::cast<const CollectiveEnded&>(collective.ended).which->op;
+    if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE) return false;
     // A second wait would copy the output again after the call returned, and make a device's stream wait.
-    return !collective.returned && !on_device && failed(work, "wait");
+    return !collective.returned && !on_device && failed(work, Result::work);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_Exception)) throw;
     return true;  // one that raises is dropped and must not block the others

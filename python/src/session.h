@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,10 +24,12 @@ struct Purpose {
 };
 
 /// A collective whose Work has no future. `returned`: its call was synchronous and has returned, whatever the
-/// Work reports.
+/// Work reports. `silent`: set when such a Work does not report it. Later ones of the kind are then None: a
+/// Work keeps its buffers alive, which the framework would use again.
 struct Unfinished {
   nb::object work, ended;
   bool returned;
+  std::shared_ptr<bool> silent;
 };
 
 /// Numbers of elements of parameters.

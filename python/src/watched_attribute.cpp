@@ -2,6 +2,9 @@
 
 #include <Python.h>
 
+#include <exception>
+
+#include "param_statuses.h"
 #include "wrapper.h"
 
 namespace shardscope::python {
@@ -12,9 +15,10 @@ namespace {
 /// here.
 struct Watched {
   PyObject_HEAD PyObject* name;
-  PyObject* on_set;  ///< called as on_set(instance, value) after each assignment
-  PyObject* failed;  ///< called with an exception of on_set, which is not rethrown
-  PyObject* toggle;  ///< a Switch: whether on_set is called
+  PyObject* on_set;         ///< called as on_set(instance, value) after each assignment
+  ParamStatuses* statuses;  ///< on_set, if it is one: its changed() is called
+  PyObject* failed;         ///< called with an exception of on_set, which is not rethrown
+  PyObject* toggle;         ///< a Switch: whether on_set is called
 };
 
 PyObject* get(PyObject* self, PyObject* instance, PyObject*) {
@@ -44,6 +48,17 @@ int set(PyObject* self, PyObject* instance, PyObject* value) {
     return failed;
   }
   if (!switch_is_on(watched->toggle)) return 0;
+  if (watched->statuses != nullptr) {
+    try {
+      watched->statuses->changed(instance, value);
+      return 0;
+    } catch (nanobind::python_error& error) {
+      error.restore();
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return report_failure(watched->failed) ? 0 : -1;
+  }
   PyObject* arguments[] = {instance, value};
   PyObject* result = PyObject_Vectorcall(watched->on_set, arguments, 2, nullptr);
   if (result == nullptr) return report_failure(watched->failed) ? 0 : -1;
@@ -62,6 +77,8 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
   if (self == nullptr) return nullptr;
   self->name = Py_NewRef(name);
   self->on_set = Py_NewRef(on_set);
+  self->statuses =
+      nanobind::isinstance<ParamStatuses>(on_set) ? nanobind::inst_ptr<ParamStatuses>(on_set) : nullptr;
   self->failed = Py_NewRef(failed);
   self->toggle = Py_NewRef(toggle);
   return reinterpret_cast<PyObject*>(self);

@@ -97,7 +97,7 @@ main(sys.argv[1:])
 
 # Attached three times, with collectives in flight at the ends: FIRST SECOND THIRD are endpoints. Then what the session does itself.
 AGAIN = """
-import sys, threading, types
+import sys, threading, types, weakref
 import torch
 from torch._C._distributed_c10d import HookOpName
 import torch.distributed as dist
@@ -201,7 +201,14 @@ calls.apart = True
 issue(-5, 18, Work(), False)
 calls.apart = False
 issue(-6, 19, Work(), False)
+# One that never reports that it is complete is held until its call has returned, later ones of its kind not at all.
+silent = [Work(complete=False) for _ in range(3)]
+held = [weakref.ref(work) for work in silent]
+for number in (-7, -8, -9):
+    issue(number, 41, silent.pop(0), False)
+    assert (held[-number - 7]() is None) == (number != -7), "its buffers could not be used again"
 session.poll()
+assert held[0]() is None
 # What another thread reads, and what is read within a backward, ends no phase.
 loader = torch.utils.data.DataLoader(list(range(4)))
 for index in range(2):

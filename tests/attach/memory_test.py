@@ -35,6 +35,28 @@ params[3].grad = None
 patterns.append(held.pattern(True))
 print(patterns == [None, bytes([0, 1, 0, 1, 0]), bytes([0, 0, 0, 1, 0]), None])
 """
+# As DeepSpeed 3 has them: no gradient is there at any sample. After a while three parameters are looked at, until there is one.
+NEVER_THERE = """
+from shardscope import _core
+class Param:
+    looked_at, value = 0, None
+    @property
+    def grad(self):
+        Param.looked_at += 1
+        return self.value
+params = [Param() for _ in range(9)]
+held = _core.HeldTensors(params, "grad")
+counts = []
+for look in range(100):
+    Param.looked_at = 0
+    assert held.pattern(True) is None
+    counts.append(Param.looked_at)
+params[8].value = object()
+at_an_end = held.pattern(True)
+params[8].value = None
+params[1].value = object()
+print(counts == 64 * [9] + 36 * [3] and at_an_end == bytes(8 * [0] + [1]) and held.pattern(False) == bytes([0, 1] + 7 * [0]))
+"""
 
 
 # A device that there is not, of 80 GiB: its driver has 10 in use, 4 of them the allocator's. `wait` is what must not be done.
@@ -100,6 +122,10 @@ class OutsideMemory(unittest.TestCase):
 class QuickLooks(unittest.TestCase):
     def test_gradients_of_a_group_whose_ends_are_frozen_are_seen(self):
         done = runs.start([runs.PYTHON, "-c", FROZEN_ENDS])
+        self.assertEqual(runs.finish(done).strip(), "True")
+
+    def test_gradients_that_were_never_there_are_looked_for_in_three_places(self):
+        done = runs.start([runs.PYTHON, "-c", NEVER_THERE])
         self.assertEqual(runs.finish(done).strip(), "True")
 
 

@@ -10,6 +10,8 @@ import unittest
 import runs
 from pairs import TRAIN, folder, plain, slow
 
+SEND, RECEIVE = "7", "8"  # operations of collectives
+
 
 def setUpModule():
     folder()
@@ -40,6 +42,18 @@ class Trouble(unittest.TestCase):
         output = runs.finish(process, expected=1)
         self.assertIn("a crash on purpose", output)
         self.assertEqual(len(runs.read(recording).spans_of(0, "micro_step_begin")), 2)
+
+    def test_sends_and_receives_end_and_nobody_waits_for_them_twice(self):
+        """A second wait for gloo's send or receive would wait for another message."""
+        script, path = runs.HERE / "scripts" / "sends.py", self.folder / "sends.zscope"
+        runs.finish(runs.start(runs.torchrun(script, self.folder / "sends.plain")))
+        runs.finish(runs.start(runs.attach(path) + runs.torchrun(script, self.folder / "sends.attached")))
+        self.assertEqual(runs.results(self.folder / "sends.attached"), runs.results(self.folder / "sends.plain"))
+        recording = runs.read(path)
+        for rank in range(2):
+            spans = [s for s in recording.spans_of(rank, "collective_begin") if s["code"] in (SEND, RECEIVE)]
+            self.assertEqual(sorted(s["code"] for s in spans), 6 * [SEND] + 6 * [RECEIVE], "two of each in three steps")
+            self.assertEqual([s for s in spans if s["end_ns"] == ""], [])
 
     def test_a_rank_that_aborts_has_sent_everything(self):
         """Its last events are in no message yet. Who handles the signal too, here Python's faulthandler, still does."""

@@ -4,7 +4,7 @@ C = partitioned_param_coordinator.PartitionedParameterCoordinator
 
 | symbol | event |
 |---|---|
-| C.fetch_sub_module, before | gates `pre_forward`, `pre_backward`: nothing is issued yet |
+| C._fetch_sub_module_impl, before | gates `pre_forward`, `pre_backward`: nothing is issued yet |
 | C._fetch_sub_module_impl, after | fetch_decision: the prefetched parameters and why it stopped |
 | C.__all_gather_params_, before | the gather: its parameters, fetch or prefetch |
 | C.release_sub_module, after | release_kept with its reason; gates `post_forward`, `post_backward` |
@@ -39,8 +39,7 @@ def install_coordinator(table):
     iter_params, is_leaf = table.module.iter_params, table.module.z3_leaf_module
     fetches = _core.CoordinatorHooks(session, state, lambda module: iter_params(module, recurse=is_leaf(module)),
                                      complete_mode(table))
-    hooks = module_hooks(fetches.kept)
-    table.wrap(cls + "fetch_sub_module", "self current_submodule forward", before=hooks.fetch_gate)
+    hooks = module_hooks(fetches)
     table.wrap(cls + "_fetch_sub_module_impl", "self current_submodule forward is_leaf",
                before=fetches.fetch_begins, after=fetches.fetch_ended)
     table.wrap(cls + C + "all_gather_params_", "self params forward", before=fetches.gather_begins,
@@ -62,7 +61,7 @@ def complete_mode(table):
 
 
 def module_hooks(kept=None):
-    """Gates, spans and releases of modules, hooked in C++. `kept` emits why parameters stay."""
+    """Spans and releases of modules, hooked in C++. `kept`: CoordinatorHooks, for releases."""
     import torch
     return _core.ModuleHooks(session, state, torch._C._current_graph_task_id, kept)
 

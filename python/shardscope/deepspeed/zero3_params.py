@@ -39,7 +39,7 @@ def install_parameters(table):
     adapter = table.adapter
     state.follow(session, status.NOT_AVAILABLE, status.INFLIGHT, status.AVAILABLE, adapter.switch)
     table.replace(torch.nn.Parameter, "ds_status", _core.WatchedAttribute(
-        "ds_status", state.changed, lambda error: adapter.failed("Parameter.ds_status", error), adapter.switch))
+        "ds_status", state, lambda error: adapter.failed("Parameter.ds_status", error), adapter.switch))
     waits = _core.FetchWaits(session, state)
     for handle in HANDLES:
         table.wrap(f"{handle}.wait", "self", before=waits.begins, after=waits.ended)
