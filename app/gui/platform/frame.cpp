@@ -96,22 +96,49 @@ void Frame::load_fonts() {
   ImGui::GetStyle().FontSizeBase = line_height(Font::strong);
 }
 
-void Frame::choose_navigation() {
+/// ImGui goes from a panel to the items above it, such as its tab, when Alt is released: here to the menus.
+void Frame::enter_menus() {
+  ImGuiContext& g = *ImGui::GetCurrentContext();
+  ImGuiWindow* const host = ImGui::FindWindowByName(Workspace::kHostWindow);
+  if (host == nullptr || g.NavWindow == nullptr || g.NavWindow == host) return;
+  if (g.NavLayer != ImGuiNavLayer_Menu || g.OpenPopupStack.Size > 0) return;
+  ImGui::FocusWindow(host);
+  g.NavLayer = ImGuiNavLayer_Menu;
+  ImGui::NavInitWindow(host, false);
+  ImGui::SetNavCursorVisible(true);
+  workspace_.ui().host_chosen = true;
+}
+
+/// Gives the keyboard from the menus back to the last panel. False: it was not there.
+bool Frame::leave_menus() {
+  ImGuiContext& g = *ImGui::GetCurrentContext();
+  if (g.NavLayer != ImGuiNavLayer_Menu || g.NavWindow == nullptr) return false;
+  g.NavLayer = ImGuiNavLayer_Main;
+  workspace_.ui().host_chosen = false;
+  ImGui::FocusTopMostWindowUnderOne(nullptr, g.NavWindow, nullptr, ImGuiFocusRequestFlags_None);
+  return true;
+}
+
+void Frame::choose_navigation(bool several) {
   ImGuiIO& io = ImGui::GetIO();
-  constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
-  // From Tab or Alt until the pointer is used or Escape is pressed: ImGui applies a change of navigation in
-  // the next frame.
+  constexpr int kTab = 258, kF6 = 295, kLeftAlt = 342, kRightAlt = 346;
+  // From Tab, F6 or Alt until the pointer is used or Escape is pressed: ImGui applies a change of navigation
+  // in the next frame.
   for (const KeyPress& press : keys_) {
-    if (press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt)
+    if (press.code == kTab || press.code == kF6 || press.code == kLeftAlt || press.code == kRightAlt)
       by_keyboard_ = true;
-    else if (press.code == key::kEscape)
-      by_keyboard_ = false;
+    else if (press.code == key::kEscape && ImGui::GetCurrentContext()->OpenPopupStack.Size == 0)
+      by_keyboard_ = leave_menus();
   }
-  for (const ImGuiInputEvent& event : ImGui::GetCurrentContext()->InputEventsQueue)
-    by_keyboard_ = by_keyboard_ && event.Type != ImGuiInputEventType_MouseButton;
-  // Before a click in a panel ImGui's cursor is in no window or in the host window.
+  if (several) enter_menus();
+  bool& host_chosen = workspace_.ui().host_chosen;
+  for (const ImGuiInputEvent& event : ImGui::GetCurrentContext()->InputEventsQueue) {
+    if (event.Type == ImGuiInputEventType_MouseButton) by_keyboard_ = host_chosen = false;
+  }
+  // Before a click in a panel ImGui's cursor is in no window or in the host window, where a single panel is.
   ImGuiWindow* const at = ImGui::GetCurrentContext()->NavWindow;
-  if (by_keyboard_ && (at == nullptr || std::string_view(at->Name) == Workspace::kHostWindow))
+  const bool in_host = at != nullptr && std::string_view(at->Name) == Workspace::kHostWindow;
+  if (by_keyboard_ && several && (at == nullptr || (in_host && !host_chosen)))
     ImGui::FocusTopMostWindowUnderOne(nullptr, at, nullptr, ImGuiFocusRequestFlags_None);
   const bool wanted = by_keyboard_ || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
                       workspace_.ui().dialog != Dialog::none ||

@@ -146,7 +146,15 @@ bool AlignedSteps::navigate(Context& ctx, const Rect& area) {
     pan(60 * static_cast<double>(ctx.pointer.wheel_sideways));
   const Context::Drag drag = ctx.drag(this, area, 0);
   if (drag == Context::Drag::going && view_) pan(static_cast<double>(ctx.pointer.dx));
-  if (ctx.pointer.double_click && ctx.under_pointer(area)) view_.reset();
+  const Context::KeyArea keys = ctx.key_area(area, "steps of both");
+  constexpr float kPart = 0.15F;
+  if (keys.across != 0 && view_) pan(static_cast<double>(static_cast<float>(-keys.across) * kPart * area.w));
+  if (keys.down != 0) {
+    axis.zoom(std::pow(kZoomPerNotch, static_cast<double>(-keys.down)),
+              scale.range.begin_ns + scale.range.length() / 2, length_ns());
+    see(axis.range());
+  }
+  if (keys.chosen || (ctx.pointer.double_click && ctx.under_pointer(area))) view_.reset();
   return drag == Context::Drag::clicked;
 }
 

@@ -67,7 +67,32 @@ Context::KeyItem Context::key_item(const Rect& rect, unsigned id) {
 }
 
 Context::KeyItem Context::key_item(const Rect& rect, std::string_view label) {
-  return key_item(rect, own_id(label));
+  const KeyItem item = key_item(rect, own_id(label));
+  if (item.at) ui.keyboard_at = label;
+  return item;
+}
+
+Context::KeyArea Context::key_area(const Rect& rect, std::string_view label) {
+  if (ImGui::GetCurrentWindow()->SkipItems) return {};
+  const unsigned id = own_id(label);
+  KeyArea area{key_item(rect, id)};
+  if (!area.at) return area;
+  ui.keyboard_at = label;
+  ui.in_key_area = true;
+  // Owned keys do not move ImGui's cursor. Before they are pressed: it moves at the begin of a frame.
+  for (const ImGuiKey key : {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow, ImGuiKey_DownArrow,
+                             ImGuiKey_PageUp, ImGuiKey_PageDown})
+    ImGui::SetKeyOwner(key, id);
+  if (ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt) return area;  // a command
+  const auto pressed = [](ImGuiKey key) { return int{ImGui::IsKeyPressed(key)}; };
+  area.across = pressed(ImGuiKey_RightArrow) - pressed(ImGuiKey_LeftArrow);
+  area.down = pressed(ImGuiKey_DownArrow) - pressed(ImGuiKey_UpArrow);
+  area.menu = menu_key_pressed();
+  return area;
+}
+
+bool Context::activated(const Rect& rect, std::string_view label) {
+  return clicked(rect) || key_item(rect, label).chosen;
 }
 
 float Context::menu_button_width(std::string_view label) const { return button_width(label) + 12; }
@@ -104,6 +129,7 @@ bool Context::button_ground(const Rect& rect, std::string_view label, bool enabl
   ImGui::PopID();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(3);
+  if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) ui.keyboard_at = label;
   // Without ImGui's delay: nothing is drawn while nothing happens.
   if (!tip_text.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tip(tip_text);
   return pressed;
@@ -185,6 +211,7 @@ void Context::quantity(const Rect& rect, std::string_view number, std::string_vi
   canvas.text_in(room, number, color == 0xFFFFFFFF ? colors().text : color, Font::mono, Align::right);
 }
 
+  if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) ui.keyboard_at = id;
 void Context::section(Rect& room, std::string_view title) {
   room.take_top(8);
   const Rect line = room.take_top(20);

@@ -221,6 +221,15 @@ class Context {
   void menu(const Rect& anchor, std::vector<OverlayItem> items);
   void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
 
+  struct KeyArea : KeyItem {
+    int across = 0, down = 0;  ///< presses of the arrow keys: right and down are positive
+    bool menu = false;         ///< the key for a context menu was pressed
+  };
+  /// key_item() that receives the arrow keys while the keyboard's cursor is on it, for what has places of its
+  /// own; Tab leaves it. Call after its content is drawn, which would cover the cursor's frame.
+  KeyArea key_area(const Rect& rect, std::string_view label);
+  /// A click on `rect`, or Enter while the keyboard's cursor is on it.
+  [[nodiscard]] bool activated(const Rect& rect, std::string_view label);
   void tip(std::string_view text);
   void tip(const Details& details);
   /// Called by the workspace after everything else is drawn.

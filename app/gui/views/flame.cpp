@@ -198,7 +198,7 @@ void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
     const auto found = std::ranges::lower_bound(tree.ranks(), order[i]);
     const Rect head{room.x, y, kRankGutter - 6, kBoxHeight};
     ctx.canvas.text_in(head, "rank " + std::to_string(order[i]), c.muted, Font::small);
-    if (ctx.clicked(head)) {
+    if (ctx.activated(head, "rank " + std::to_string(order[i]))) {
       ctx.app.select_rank(order[i]);
       ctx.app.show_rank(order[i]);
     }

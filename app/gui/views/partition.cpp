@@ -36,6 +36,9 @@ class PartitionView final : public View {
   void row(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
   void scroll_to_selected(const MapRows& rows, std::uint32_t rank, float room);
+  /// Arrows go to the parameters and ranks beside the selected ones; Enter follows the parameter on the
+  /// timeline.
+  static void keys(Context& ctx, const Rect& map, const MapRows& rows, const ElementAxis& elements);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
@@ -185,6 +188,37 @@ void PartitionView::scroll_to_selected(const MapRows& rows, std::uint32_t rank, 
     scroll_ = std::min(row->y, std::max(scroll_, row->y + row->height - room));
 }
 
+void PartitionView::keys(Context& ctx, const Rect& map, const MapRows& rows, const ElementAxis& elements) {
+  AppState& app = ctx.app;
+  const Context::KeyArea area = ctx.key_area(map, "parameters and ranks");
+  if (elements.size() == 0) return;
+  if (area.across != 0 || area.down != 0) {
+    std::vector<std::uint32_t> ranks;
+    for (const MapRow& row : rows.rows)
+      if (row.rank != ev::kNoId) ranks.push_back(row.rank);
+    const Selection s = app.selection;
+    const auto moved = [](std::ptrdiff_t from, int by, std::size_t count) {
+      return static_cast<std::size_t>(
+          std::clamp<std::ptrdiff_t>(from + by, 0, static_cast<std::ptrdiff_t>(count) - 1));
+    };
+    const auto found = std::ranges::find(ranks, s.rank);
+    const std::uint32_t rank =
+        ranks[found == ranks.end() ? 0 : moved(found - ranks.begin(), area.down, ranks.size())];
+    const auto param =
+        static_cast<std::uint32_t>(s.param == ev::kNoId ? elements.param_at(app.elements.begin)
+                                                        : moved(s.param, area.across, elements.size()));
+    if (param >= elements.size()) return;
+    app.select_param(param, rank);
+    const double begin = elements.begin(param), end = elements.end(param);
+    UnitRange& shown = app.elements;
+    if (begin < shown.begin || end > shown.end) shown.pan((begin + end - shown.begin - shown.end) / 2);
+  }
+  if (area.chosen && app.selection.param != ev::kNoId) {
+    follow_param(app.timeline, app.selection.param);
+    app.timeline_scroll = 0;
+  }
+}
+
 void PartitionView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.store().has_tables() || app.store().tables().params.empty()) {
@@ -232,6 +266,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
     const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
     if (line.bottom() < room.y || line.y > room.bottom()) continue;
     const std::uint32_t rank = of.rank;
+  keys(ctx, map, rows, elements);
     if (rank == ev::kNoId) {
       ctx.canvas.text_in({room.x, line.y, room.w - 8, of.height}, of.title, c.muted, Font::small);
       continue;

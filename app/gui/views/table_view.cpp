@@ -66,6 +66,7 @@ void heads(Context& ctx, const Table& table) {
     // ImGui would left-align it, and reserve room for an absent sort arrow.
     ImGui::TableHeader(("##" + column.name).c_str());
     const bool over = ImGui::IsItemHovered();
+    if (ImGui::IsItemFocused() && menu_key_pressed()) ImGui::TableOpenContextMenu(static_cast<int>(i));
     if ((ImGui::TableGetColumnFlags(static_cast<int>(i)) & ImGuiTableColumnFlags_IsSorted) != 0) room.w -= 12;
     const bool cut = ctx.canvas.text_in(room, column.name, ctx.colors().muted, Font::small,
                                         column.number ? Align::right : Align::left);
@@ -216,6 +217,10 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
                 if (!state.marked.contains(row)) state.marked = {row};
                 copy_marked = true;
               }
+            if (ImGui::IsItemFocused()) {
+              ctx.ui.keyboard_at = "row " + std::to_string(i);
+              if (menu_key_pressed()) ImGui::OpenPopup("##of row");
+            }
               copy_all = ImGui::MenuItem("Copy all rows");
               if (ImGui::MenuItem("Save all rows (CSV)...")) {
                 ctx.ui.table_rows = comma_separated(table, order);

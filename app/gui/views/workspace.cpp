@@ -57,6 +57,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (all) keys(ctx);
   ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
   ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
+  ui_.keyboard_at.clear();
+  walks_ = std::exchange(ui_.in_key_area, false);
   ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
   // The menu bar is part of the top bar and has its height.
@@ -64,6 +66,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   ImGui::Begin(kHostWindow, nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
   ctx.enter_window();
   Rect room = ctx.window;
+  if (ui_.host_chosen && ImGui::IsWindowFocused() && ImGui::GetCurrentContext()->NavId == 0)
+    ImGui::NavInitWindow(ImGui::GetCurrentWindow(), false);
   ctx.canvas.fill(room, ctx.colors().base);
   ui_.recent = &recent_;
   const bool start = all && app.start_page;
@@ -79,7 +83,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     banner(ctx, room);
     copy_strip(ctx, room);
     const Rect ruler = room.take_top(kStepRuler);
-    placed_.push_back({"steps", ruler});
+    placed_.push_back({"steps", ruler, {}, false, ImGui::IsWindowFocused()});
     step_ruler(ctx, ruler);
     status_bar(ctx, room.take_bottom(kStatusBar));
     finding_strip(ctx, room);
@@ -94,6 +98,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   ui_.pressed.reset();  // its panel is no longer drawn
   above(ctx);
+  placed_.push_back({"keyboard", {}, {ui_.keyboard_at}});
+  placed_.push_back({"status", {}, {ui_.notice}});
   orders_.note_place(app, ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view ||
       app.timeline != kept_.rows) {
