@@ -217,10 +217,6 @@ class Context {
   /// no such widget. `id`: any number, unique in the window; or a label, which may be that of several.
   KeyItem key_item(const Rect& rect, unsigned id);
   KeyItem key_item(const Rect& rect, std::string_view label);
-
-  void menu(const Rect& anchor, std::vector<OverlayItem> items);
-  void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
-
   struct KeyArea : KeyItem {
     int across = 0, down = 0;  ///< presses of the arrow keys: right and down are positive
     bool menu = false;         ///< the key for a context menu was pressed
@@ -234,6 +230,10 @@ class Context {
   void tip(const Details& details);
   /// Called by the workspace after everything else is drawn.
   void draw_tip();
+
+  void menu(const Rect& anchor, std::vector<OverlayItem> items);
+  void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
+
   void draw_overlay();
   /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);

@@ -55,21 +55,21 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (orders_.follow(app)) ImGui::MarkIniSettingsDirty();
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
-  ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
-  ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
   ui_.keyboard_at.clear();
   walks_ = std::exchange(ui_.in_key_area, false);
   ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+  ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
+  ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
   // The menu bar is part of the top bar and has its height.
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
   ImGui::Begin(kHostWindow, nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
-  ctx.enter_window();
-  Rect room = ctx.window;
   if (ui_.host_chosen && ImGui::IsWindowFocused() && ImGui::GetCurrentContext()->NavId == 0)
     ImGui::NavInitWindow(ImGui::GetCurrentWindow(), false);
   ctx.canvas.fill(room, ctx.colors().base);
   ui_.recent = &recent_;
+  ctx.enter_window();
+  Rect room = ctx.window;
   const bool start = all && app.start_page;
   const Rect top = all ? room.take_top(kTopBar) : Rect{};
   if (all && ImGui::BeginMenuBar()) {
@@ -96,12 +96,12 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     show_requested_panel(ctx);
     panels(ctx);
   }
-  ui_.pressed.reset();  // its panel is no longer drawn
-  above(ctx);
   placed_.push_back({"keyboard", {}, {ui_.keyboard_at}});
   placed_.push_back({"status", {}, {ui_.notice}});
   orders_.note_place(app, ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view ||
+  ui_.pressed.reset();  // its panel is no longer drawn
+  above(ctx);
       app.timeline != kept_.rows) {
     kept_.theme = app.theme;
     kept_.text_scale = app.text_scale;
