@@ -226,10 +226,6 @@ class Context {
   KeyArea key_area(const Rect& rect, std::string_view label);
   /// A click on `rect`, or Enter while the keyboard's cursor is on it.
   [[nodiscard]] bool activated(const Rect& rect, std::string_view label);
-  void tip(std::string_view text);
-  void tip(const Details& details);
-  /// Called by the workspace after everything else is drawn.
-  void draw_tip();
 
   void menu(const Rect& anchor, std::vector<OverlayItem> items);
   void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
@@ -238,6 +234,10 @@ class Context {
   /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
   /// Lists a button that is not in the title line in the palette while the panel is drawn, by a name that is
+  void tip(std::string_view text);
+  void tip(const Details& details);
+  /// Called by the workspace after everything else is drawn.
+  void draw_tip();
   /// clear without the panel. True: pressed in the palette.
   [[nodiscard]] bool offered(std::string_view name, bool enabled, std::string_view tip_text);
 

@@ -57,21 +57,21 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (all) keys(ctx);
   ui_.keyboard_at.clear();
   walks_ = std::exchange(ui_.in_key_area, false);
-  ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
   ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
   ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
   // The menu bar is part of the top bar and has its height.
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
+  ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
   ImGui::Begin(kHostWindow, nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
   if (ui_.host_chosen && ImGui::IsWindowFocused() && ImGui::GetCurrentContext()->NavId == 0)
     ImGui::NavInitWindow(ImGui::GetCurrentWindow(), false);
-  ctx.canvas.fill(room, ctx.colors().base);
-  ui_.recent = &recent_;
   ctx.enter_window();
   Rect room = ctx.window;
   const bool start = all && app.start_page;
   const Rect top = all ? room.take_top(kTopBar) : Rect{};
+  ctx.canvas.fill(room, ctx.colors().base);
+  ui_.recent = &recent_;
   if (all && ImGui::BeginMenuBar()) {
     top_bar(ctx, top);
     ImGui::EndMenuBar();
@@ -98,8 +98,6 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   placed_.push_back({"keyboard", {}, {ui_.keyboard_at}});
   placed_.push_back({"status", {}, {ui_.notice}});
-  orders_.note_place(app, ctx.seconds);
-  if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view ||
   ui_.pressed.reset();  // its panel is no longer drawn
   above(ctx);
       app.timeline != kept_.rows) {
