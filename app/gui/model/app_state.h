@@ -20,6 +20,7 @@
 #include "app/gui/model/palette.h"
 #include "app/gui/model/places.h"
 #include "app/gui/model/rank_pace_table.h"
+#include "app/gui/model/plot_scales.h"
 #include "app/gui/model/relations.h"
 #include "app/gui/model/selection.h"
 #include "app/gui/model/session.h"
@@ -81,6 +82,7 @@ struct AppState {
   float text_scale = 1;      ///< the user's factor, multiplied by the screen's scale
   PlaceHistory history;
   Finder find;
+  PlotScales plot_scales;
   Notebook notes;
 
   /// Settings that a finding suggests to change, for the What if panel, which consumes them.

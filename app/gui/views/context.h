@@ -123,6 +123,11 @@ struct UiState {
   std::optional<Picture> picture;
   /// Panel whose title line is being drawn; empty: none, and buttons are not listed.
   std::string_view toolbar_of;
+  bool in_key_area = false;   ///< the keyboard's cursor is in a key_area(), in this frame or the last
+  std::string toggled_curve;  ///< of a plot, to be hidden or shown: id of the plot, and the curve's label
+  std::string keyboard_at;  ///< label of what the keyboard's cursor is on, for the state dump; empty: unnamed
+  int next_panel = 0;       ///< panels to move the keyboard by, forward or back
+  bool host_chosen = false;  ///< the keyboard was moved to the bars and the step ruler
   /// Panel being drawn: offered() lists its named buttons.
   std::string_view panel_of;
   /// Buttons drawn in this frame, while the palette is open.
@@ -230,13 +235,13 @@ class Context {
   void menu(const Rect& anchor, std::vector<OverlayItem> items);
   void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
 
+  void tip(std::string_view text);
+  void tip(const Details& details);
+  /// Called by the workspace after everything else is drawn.
   void draw_overlay();
   /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
   /// Lists a button that is not in the title line in the palette while the panel is drawn, by a name that is
-  void tip(std::string_view text);
-  void tip(const Details& details);
-  /// Called by the workspace after everything else is drawn.
   void draw_tip();
   /// clear without the panel. True: pressed in the palette.
   [[nodiscard]] bool offered(std::string_view name, bool enabled, std::string_view tip_text);

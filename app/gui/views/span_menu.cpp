@@ -11,13 +11,12 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/own_order.h"
 #include "app/gui/model/rank_order.h"
+#include "app/gui/views/plot_menu.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
-
-Rect at_pointer(const Context& ctx) { return {ctx.pointer.x, ctx.pointer.y, 1, 1}; }
 
 void copy(UiState& ui, const std::string& text) {
   ImGui::SetClipboardText(text.c_str());

@@ -225,12 +225,14 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   // Bars of a drag, from where it began to the pointer.
   const Context::Drag drag = ctx.drag(&dragged_from_, {at.x, at.y, size.x, size.y}, 0);
   const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
+  std::vector<Rect> places;
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
     const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
     const bool at_pointer = ctx.pointer.x >= x0 && ctx.pointer.x < x1;
     if (at_pointer && (inside || drag != Context::Drag::none)) over = i;
     const float from = std::min(ctx.ui.drag_from_x, ctx.pointer.x),
+    places.push_back({x0, at.y, std::max(2.0F, x1 - x0), size.y});
                 to = std::max(ctx.ui.drag_from_x, ctx.pointer.x);
     const bool here = drag == Context::Drag::none ? inside && at_pointer : x1 > from && x0 <= to;
     if (drag == Context::Drag::begun && ctx.pointer.pressed[0] && at_pointer) dragged_from_ = i;
@@ -255,24 +257,53 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   }
   ImPlot::PopPlotClipRect();
   end_plot(ctx);
-  const auto show_only = [&](std::size_t a_bar, std::size_t b_bar) {
-    ctx.app.find.filter.time_ns = times_of(histogram, a_bar, b_bar);
-  };
+  keys(ctx, {at.x, at.y, size.x, size.y}, places);
   if (drag == Context::Drag::dropped || drag == Context::Drag::clicked) {
     // Beyond an end of the plot the drag ends at its last bar.
     const std::size_t last = histogram.counts.size() - 1;
     const std::size_t to = over ? *over : ctx.pointer.x < at.x ? 0 : last;
     const std::size_t from = std::exchange(dragged_from_, std::nullopt).value_or(to);
-    if (from != to || histogram.counts[to] > 0) show_only(from, to);
+    if (from != to || histogram.counts[to] > 0) show_only(ctx, from, to);
     return;
   }
-  if (drag != Context::Drag::none || !over || histogram.counts[*over] == 0) return;
-  ctx.tip(
-      time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
-      grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
-      grouped(static_cast<std::int64_t>(all.times.count())) +
-      " spans. Click to show only these, drag over several bars to show those. The lines are p50, p95 and "
-      "p99.");
+  if (drag == Context::Drag::none && over && histogram.counts[*over] > 0) tip_of_bar(ctx, *over);
+}
+
+void StatisticsPane::show_only(Context& ctx, std::size_t a_bar, std::size_t b_bar) const {
+  ctx.app.find.filter.time_ns = times_of(found_.histogram(), a_bar, b_bar);
+}
+
+void StatisticsPane::tip_of_bar(Context& ctx, std::size_t bar) const {
+  const TimeHistogram& histogram = found_.histogram();
+  ctx.tip(time_text(histogram.edges[bar]) + " to " + time_text(histogram.edges[bar + 1]) + ": " +
+          grouped(static_cast<std::int64_t>(histogram.counts[bar])) + " of " +
+          grouped(static_cast<std::int64_t>(ctx.app.find.statistics.whole().times.count())) +
+          " spans. Click or Enter to show only these, drag or Shift and arrow keys for several bars. The "
+          "lines are "
+          "p50, p95 and p99.");
+}
+
+void StatisticsPane::keys(Context& ctx, const Rect& room, const std::vector<Rect>& places) {
+  const Context::KeyArea area = ctx.key_area(room, "histogram");
+  if (!area.at || places.empty()) {
+    bars_from_.reset();
+    return;
+  }
+  const auto last = std::ssize(places) - 1;
+  bar_ = std::min(bar_, places.size() - 1);
+  if (area.across != 0) {
+    if (!ImGui::GetIO().KeyShift)
+      bars_from_.reset();
+    else if (!bars_from_)
+      bars_from_ = bar_;
+    bar_ = static_cast<std::size_t>(
+        std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(bar_) + area.across, 0, last));
+  }
+  const std::size_t from = bars_from_ ? std::min(*bars_from_, places.size() - 1) : bar_;
+  for (std::size_t i = std::min(from, bar_); i <= std::max(from, bar_); ++i)
+    ctx.canvas.outline(places[i], ctx.colors().text, 1, 1);
+  tip_of_bar(ctx, bar_);
+  if (area.chosen) show_only(ctx, from, bar_);
 }
 
 void StatisticsPane::groups(Context& ctx, Rect room) {

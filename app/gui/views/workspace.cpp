@@ -59,21 +59,21 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   walks_ = std::exchange(ui_.in_key_area, false);
   ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
   ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
-  // The menu bar is part of the top bar and has its height.
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
   ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
   ImGui::Begin(kHostWindow, nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
   if (ui_.host_chosen && ImGui::IsWindowFocused() && ImGui::GetCurrentContext()->NavId == 0)
+  // The menu bar is part of the top bar and has its height.
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
     ImGui::NavInitWindow(ImGui::GetCurrentWindow(), false);
   ctx.enter_window();
   Rect room = ctx.window;
-  const bool start = all && app.start_page;
-  const Rect top = all ? room.take_top(kTopBar) : Rect{};
   ctx.canvas.fill(room, ctx.colors().base);
   ui_.recent = &recent_;
   if (all && ImGui::BeginMenuBar()) {
     top_bar(ctx, top);
+  const bool start = all && app.start_page;
+  const Rect top = all ? room.take_top(kTopBar) : Rect{};
     ImGui::EndMenuBar();
   }
   ImGui::PopStyleVar(2);

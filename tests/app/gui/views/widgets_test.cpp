@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <implot.h>
+#include <implot_internal.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gui/views/choices.h"
@@ -239,3 +241,36 @@ TEST_F(Widgets, TheAxisOfOneStepGrowsWithTheRun) {
 
 }  // namespace
 }  // namespace shardscope::gui
+/// The choice is by plot, and a curve with values up to 0 is not drawn down to them.
+TEST_F(Widgets, APlotIsLogarithmicWhereChosen) {
+  StepPlot plot;
+  plot.title = "values";
+  plot.curves.push_back({"one", {0, 1, 10, 100}, 0x00FF00});
+  const auto scale_and_low = [&] {
+    std::pair<bool, double> out;
+    for (int frame = 0; frame < 2; ++frame) {
+      drawn(-1, -1, [&](Context& ctx) {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize({800, 600});
+        ImGui::Begin("plot");
+        step_plot(ctx, {20, 30, 700, 300}, plot);
+        const ImPlotPlot* const shown = ImPlot::GetPlot("##values");
+        out = {shown->Axes[ImAxis_Y1].Scale == ImPlotScale_Log10, shown->Axes[ImAxis_Y1].Range.Min};
+        ImGui::End();
+      });
+    }
+    return out;
+  };
+  EXPECT_FALSE(scale_and_low().first);
+  app_.plot_scales.set("another", AxisScale::logarithmic);
+  EXPECT_FALSE(scale_and_low().first);
+  app_.plot_scales.set("values", AxisScale::logarithmic);
+  EXPECT_TRUE(scale_and_low().first);
+  EXPECT_GT(scale_and_low().second, 0.5) << "below the least value above 0";
+  plot.curves[0].values = {1, 10, 100, 2000};
+  app_.plot_scales.set("values", AxisScale::automatic);
+  EXPECT_TRUE(scale_and_low().first) << "over three decades";
+  app_.plot_scales.set("values", AxisScale::linear);
+  EXPECT_FALSE(scale_and_low().first);
+}
+
