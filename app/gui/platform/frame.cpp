@@ -153,8 +153,9 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
-  apply_theme(palette(app.theme));
-  choose_navigation();
+  const Palette colors = app.own_colours.applied(app.theme);
+  apply_theme(colors);
+  choose_navigation(panel.empty() || panel == "workspace");
   ImGui::NewFrame();
   // Rasterize glyphs at the screen's density; ImGui does this only for its current
   // font.
@@ -179,7 +180,7 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
                 pointer.wheel != 0 || pointer.wheel_sideways != 0 ||
                 std::ranges::count(pointer.pressed, true) > 0 ||
                 std::ranges::count(pointer.released, true) > 0;
-  Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme);
+  Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme, colors);
   const ImGuiViewport& main = *ImGui::GetMainViewport();
   Context ctx(app, workspace_.ui(), canvas, pointer, seconds,
               {main.Pos.x, main.Pos.y, main.Size.x, main.Size.y});

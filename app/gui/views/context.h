@@ -237,12 +237,12 @@ class Context {
 
   void tip(std::string_view text);
   void tip(const Details& details);
+  void draw_tip();
   /// Called by the workspace after everything else is drawn.
   void draw_overlay();
   /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);
   /// Lists a button that is not in the title line in the palette while the panel is drawn, by a name that is
-  void draw_tip();
   /// clear without the panel. True: pressed in the palette.
   [[nodiscard]] bool offered(std::string_view name, bool enabled, std::string_view tip_text);
 

@@ -120,6 +120,8 @@ class Workspace {
     float text_scale = 1;
     ViewOptions view;
     RowChoices rows;
+    PlotScales plots;
+    OwnColours colours;
     std::vector<std::string> breaks;  ///< BreakList::lines()
   };
   Kept kept_;

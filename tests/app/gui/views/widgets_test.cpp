@@ -218,29 +218,6 @@ TEST_F(Widgets, APlotMarksItsValuesWhileTheyAreFew) {
   EXPECT_LT(vertices(41), vertices(40)) << "41 values are a line without marks";
 }
 
-/// A window that connects in a run's first step goes on showing all steps.
-TEST_F(Widgets, TheAxisOfOneStepGrowsWithTheRun) {
-  StepPlot plot;
-  plot.title = "values";
-  plot.curves.push_back({"one", {}, 0x00FF00});
-  for (const std::size_t values : {std::size_t{1}, std::size_t{12}}) {
-    plot.curves[0].values.assign(values, 3.0);
-    for (int frame = 0; frame < 3; ++frame) {
-      drawn(-1, -1, [&](Context& ctx) {
-        ImGui::SetNextWindowPos({0, 0});
-        ImGui::SetNextWindowSize({800, 600});
-        ImGui::Begin("plot");
-        step_plot(ctx, {20, 30, 700, 300}, plot);
-        ImGui::End();
-      });
-    }
-    EXPECT_TRUE(ui_.steps.all) << values << " steps, and nothing was zoomed";
-  }
-  EXPECT_EQ(ui_.steps.end, 11.5);
-}
-
-}  // namespace
-}  // namespace shardscope::gui
 /// The choice is by plot, and a curve with values up to 0 is not drawn down to them.
 TEST_F(Widgets, APlotIsLogarithmicWhereChosen) {
   StepPlot plot;
@@ -274,3 +251,26 @@ TEST_F(Widgets, APlotIsLogarithmicWhereChosen) {
   EXPECT_FALSE(scale_and_low().first);
 }
 
+/// A window that connects in a run's first step goes on showing all steps.
+TEST_F(Widgets, TheAxisOfOneStepGrowsWithTheRun) {
+  StepPlot plot;
+  plot.title = "values";
+  plot.curves.push_back({"one", {}, 0x00FF00});
+  for (const std::size_t values : {std::size_t{1}, std::size_t{12}}) {
+    plot.curves[0].values.assign(values, 3.0);
+    for (int frame = 0; frame < 3; ++frame) {
+      drawn(-1, -1, [&](Context& ctx) {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize({800, 600});
+        ImGui::Begin("plot");
+        step_plot(ctx, {20, 30, 700, 300}, plot);
+        ImGui::End();
+      });
+    }
+    EXPECT_TRUE(ui_.steps.all) << values << " steps, and nothing was zoomed";
+  }
+  EXPECT_EQ(ui_.steps.end, 11.5);
+}
+
+}  // namespace
+}  // namespace shardscope::gui
