@@ -7,6 +7,7 @@
 #include "app/gui/model/finder.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/views/choices.h"
 
 namespace shardscope::gui {
 namespace {
@@ -86,8 +87,12 @@ void AlignedSteps::see(TimeRange range) {
 
 void AlignedSteps::title(Context& ctx, Rect& room, const store::StepRow& step) {
   Rect line{room.x, room.y + 6, room.w, 20};
-  align_ = static_cast<AlignBy>(
-      ctx.choice_right(line, {"by step", "by phase", "by module"}, static_cast<int>(align_)));
+  draw_choices(ctx,
+               {{"aligned",
+                 {"by step", "by phase", "by module"},
+                 static_cast<int>(align_),
+                 [this](AppState&, int to) { align_ = static_cast<AlignBy>(to); }}},
+               line);
   if (view_ &&
       ctx.button_right(line, "Fit", true, Context::Look::plain, "Show the whole step (double click)"))
     view_.reset();

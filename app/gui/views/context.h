@@ -200,10 +200,9 @@ class Context {
                          std::string_view tip = {});
   [[nodiscard]] float button_width(std::string_view label) const;
   [[nodiscard]] float menu_button_width(std::string_view label) const;
-  /// A row of options, one active; returns the clicked one, or `chosen`.
-  int choice_right(Rect& room, const std::vector<std::string>& labels, int chosen);
-  /// Draws a scroll bar when `content` exceeds the room; scrolls with the wheel. Clamps `scroll`.
-  void scroll(const void* owner, const Rect& room, float content, float& scroll);
+  /// ImGui's scroll bar at the right of `room` when `content` exceeds it; scrolls with the wheel. Clamps
+  /// `offset`.
+  void scroll(std::string_view label, const Rect& room, float content, float& offset);
   /// A right-aligned number in mono, followed by its unit in muted colour, `unit_width` wide.
   void quantity(const Rect& rect, std::string_view number, std::string_view unit, float unit_width = 30,
                 Rgb color = 0xFFFFFFFF);
@@ -237,8 +236,8 @@ class Context {
 
   void tip(std::string_view text);
   void tip(const Details& details);
-  void draw_tip();
   /// Called by the workspace after everything else is drawn.
+  void draw_tip();
   void draw_overlay();
   /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);

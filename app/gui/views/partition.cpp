@@ -254,8 +254,9 @@ void PartitionView::draw(Context& ctx, Rect room) {
     ctx.pointer.wheel = 0;
   }
   scroll_to_selected(rows, app.selection.rank, room.h);
-  ctx.scroll(this, room, rows.height, scroll_);
-  const Context::Drag drag = ctx.drag(&pan_owner_, map, 0);
+  ctx.scroll("rows", room, rows.height, scroll_);
+  const Context::Drag drag =
+      ctx.drag(&pan_owner_, {map.x, map.y, map.w - 8, map.h}, 0);  // not on the scroll bar
   if (drag == Context::Drag::going) {
     app.elements.pan(static_cast<double>(-ctx.pointer.dx / map.w) * (shown_.end - shown_.begin));
     scroll_ -= ctx.pointer.dy;
@@ -265,8 +266,8 @@ void PartitionView::draw(Context& ctx, Rect room) {
   for (const MapRow& of : rows.rows) {
     const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
     if (line.bottom() < room.y || line.y > room.bottom()) continue;
-    const std::uint32_t rank = of.rank;
   keys(ctx, map, rows, elements);
+    const std::uint32_t rank = of.rank;
     if (rank == ev::kNoId) {
       ctx.canvas.text_in({room.x, line.y, room.w - 8, of.height}, of.title, c.muted, Font::small);
       continue;

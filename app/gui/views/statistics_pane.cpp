@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/views/choices.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/plots.h"
 
@@ -224,15 +225,15 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   std::optional<std::size_t> over;
   // Bars of a drag, from where it began to the pointer.
   const Context::Drag drag = ctx.drag(&dragged_from_, {at.x, at.y, size.x, size.y}, 0);
-  const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
   std::vector<Rect> places;
+  const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
     const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
     const bool at_pointer = ctx.pointer.x >= x0 && ctx.pointer.x < x1;
     if (at_pointer && (inside || drag != Context::Drag::none)) over = i;
-    const float from = std::min(ctx.ui.drag_from_x, ctx.pointer.x),
     places.push_back({x0, at.y, std::max(2.0F, x1 - x0), size.y});
+    const float from = std::min(ctx.ui.drag_from_x, ctx.pointer.x),
                 to = std::max(ctx.ui.drag_from_x, ctx.pointer.x);
     const bool here = drag == Context::Drag::none ? inside && at_pointer : x1 > from && x0 <= to;
     if (drag == Context::Drag::begun && ctx.pointer.pressed[0] && at_pointer) dragged_from_ = i;
@@ -330,10 +331,13 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
     }
   }
   head.take_left(106);
-  if (head.w > 300) {
-    const int chosen = ctx.choice_right(head, {"auto", "lin", "log"}, static_cast<int>(find.scale));
-    find.scale = static_cast<HistogramScale>(chosen);
-  }
+  if (head.w > 300)
+    draw_choices(ctx,
+                 {{"scale of the histogram",
+                   {"auto", "lin", "log"},
+                   static_cast<int>(find.scale),
+                   [](AppState& app, int to) { app.find.scale = static_cast<HistogramScale>(to); }}},
+                 head);
   const auto all = static_cast<std::int64_t>(find.statistics.groups().size());
   const auto listed = static_cast<std::int64_t>(found_.groups().of_row.size());
   ctx.canvas.text_in(head,

@@ -335,11 +335,11 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
   scroll_to_rank(ctx, rows, room.h - 8);
   if (scrolls(ctx.pointer) || ctx.pointer.x < room.x + kGutter) {
-    ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
+    ctx.scroll("rows", room, rows.height + 8, app.timeline_scroll);
   } else {
     const float wheel = ctx.pointer.wheel;
     ctx.pointer.wheel = 0;
-    ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
+    ctx.scroll("rows", room, rows.height + 8, app.timeline_scroll);
     ctx.pointer.wheel = wheel;
   }
   const Rect headers{room.x, room.y, kGutter - 4, room.h};

@@ -114,6 +114,59 @@ TEST_F(Widgets, WhatIsDrawnByHandIsReachedByTheKeyboardToo) {
   EXPECT_EQ(chosen, 1);
 }
 
+/// What is drawn by hand takes the arrow keys; Tab goes on to what is beside it, and without the keyboard's
+/// cursor arrows are not its.
+TEST_F(Widgets, AnAreaTakesTheArrowKeysUntilTabLeavesIt) {
+  ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  int across = 0, down = 0, entered = 0, pressed = 0;
+  const auto frame = [&] {
+    in_window(-1, -1, [&](Context& ctx) {
+      const Context::KeyArea area = ctx.key_area({40, 60, 300, 100}, "lanes");
+      across += area.across;
+      down += area.down;
+      entered += area.chosen ? 1 : 0;
+      if (ctx.button({40, 200, 80, 24}, "beside")) ++pressed;
+    });
+  };
+  const auto press = [&](ImGuiKey key) { press_key(key, frame); };
+  frame();
+  press(ImGuiKey_Tab);
+  EXPECT_EQ(ui_.keyboard_at, "lanes");
+  for (const ImGuiKey key :
+       {ImGuiKey_RightArrow, ImGuiKey_RightArrow, ImGuiKey_LeftArrow, ImGuiKey_DownArrow})
+    press(key);
+  EXPECT_EQ(across, 1);
+  EXPECT_EQ(down, 1) << "the arrow does not go to the button below";
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(entered, 1);
+  press(ImGuiKey_Tab);
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(pressed, 1);
+  press(ImGuiKey_LeftArrow);
+  EXPECT_EQ(across, 1) << "the area has not the cursor";
+}
+
+TEST_F(Widgets, ImGuisScrollBarMovesWhatIsDrawnByHand) {
+  float offset = 0;
+  const auto at = [&](float x, float y, float content) {
+    in_window(x, y, [&](Context& ctx) { ctx.scroll("rows", {40, 60, 300, 200}, content, offset); });
+  };
+  offset = 500;
+  at(-1, -1, 150);
+  EXPECT_EQ(offset, 0) << "all of it is in view";
+  offset = 500;
+  at(-1, -1, 600);
+  EXPECT_EQ(offset, 400) << "not beyond its end";
+  offset = 0;
+  for (int i = 0; i < 2; ++i) at(336, 70, 600);
+  ImGui::GetIO().AddMouseButtonEvent(0, true);
+  for (int i = 0; i < 2; ++i) at(336, 70, 600);
+  for (int i = 0; i < 2; ++i) at(336, 137, 600);
+  EXPECT_NEAR(offset, 200, 12) << "a third of the bar is a third of the content";
+  ImGui::GetIO().AddMouseButtonEvent(0, false);
+  for (int i = 0; i < 2; ++i) at(336, 137, 600);
+}
+
 /// Of three with one label each is an item of its own, and one that cannot be pressed is passed over.
 TEST_F(Widgets, ButtonsAreReachedAndPressedByTheKeyboard) {
   ImGuiIO& io = ImGui::GetIO();
