@@ -238,7 +238,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
     if (cells_.uses().reading()) ctx.moving = true;
   }
   room = {room.x + 12, room.y, room.w - 20, room.h};
-  if (room.h > 90) draw_partition_legend(ctx, room.take_bottom(24), cells_);
+  Rect legend = room.h > 90 ? room.take_bottom(24) : Rect{};
   Rect top = room.take_top(kAxis);
   top.take_left(kRankGutter);
   axis(ctx, top, elements);
@@ -246,6 +246,11 @@ void PartitionView::draw(Context& ctx, Rect room) {
   if (rows.rows.empty()) {
     ctx.empty(room, "No rank passes the filter", "The filter is above the timeline.");
     return;
+  }
+  if (!legend.empty()) {
+    // Below the last row, where the rows do not fill the panel.
+    legend.y = std::min(legend.y, room.y + rows.height + 4);
+    draw_partition_legend(ctx, legend, cells_);
   }
   const Rect map{room.x + kRankGutter, room.y, room.w - kRankGutter, room.h};
   if (ctx.hovered(map) && !(ctx.pointer.ctrl && ctx.pointer.shift) && ctx.pointer.wheel != 0) {
@@ -261,12 +266,12 @@ void PartitionView::draw(Context& ctx, Rect room) {
     app.elements.pan(static_cast<double>(-ctx.pointer.dx / map.w) * (shown_.end - shown_.begin));
     scroll_ -= ctx.pointer.dy;
   }
+  keys(ctx, map, rows, elements);
   const Clip clip(ctx.canvas, room);
   int labelled = 0;  // names in the first row only: all rows have the same columns
   for (const MapRow& of : rows.rows) {
     const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
     if (line.bottom() < room.y || line.y > room.bottom()) continue;
-  keys(ctx, map, rows, elements);
     const std::uint32_t rank = of.rank;
     if (rank == ev::kNoId) {
       ctx.canvas.text_in({room.x, line.y, room.w - 8, of.height}, of.title, c.muted, Font::small);

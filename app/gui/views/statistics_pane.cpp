@@ -184,6 +184,8 @@ void StatisticsPane::by_step(Context& ctx, const Rect& rect) {
     const auto at = found.find(step.step);
     curve.values.push_back(at == found.end() ? 0.0 : static_cast<double>(at->second) * 1e-6);
   }
+  const double last = curve.values.back();
+  plot.digits = last >= 100 ? 0 : last >= 10 ? 1 : last >= 1 ? 2 : 3;
   plot.curves.push_back(std::move(curve));
   const int clicked = step_plot(ctx, rect, plot);
   if (clicked >= 0 && static_cast<std::size_t>(clicked) < steps.size())
@@ -223,16 +225,16 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const ImVec2 size = ImPlot::GetPlotSize();
   const float ground = at.y + size.y;
   std::optional<std::size_t> over;
+  std::vector<Rect> places;
   // Bars of a drag, from where it began to the pointer.
   const Context::Drag drag = ctx.drag(&dragged_from_, {at.x, at.y, size.x, size.y}, 0);
-  std::vector<Rect> places;
   const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
     const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
+    places.push_back({x0, at.y, std::max(2.0F, x1 - x0), size.y});
     const bool at_pointer = ctx.pointer.x >= x0 && ctx.pointer.x < x1;
     if (at_pointer && (inside || drag != Context::Drag::none)) over = i;
-    places.push_back({x0, at.y, std::max(2.0F, x1 - x0), size.y});
     const float from = std::min(ctx.ui.drag_from_x, ctx.pointer.x),
                 to = std::max(ctx.ui.drag_from_x, ctx.pointer.x);
     const bool here = drag == Context::Drag::none ? inside && at_pointer : x1 > from && x0 <= to;
@@ -311,6 +313,7 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
   Finder& find = ctx.app.find;
   Rect head = room.take_top(26);
   const Rect copy = head.take_right(86);
+  head.take_right(8);
   if (ctx.button({copy.x, copy.y + 2, copy.w, 22}, "Copy CSV", find.statistics.ready(), Context::Look::plain,
                  "All groups as comma-separated values, times in nanoseconds")) {
     ImGui::SetClipboardText(groups_csv(ctx.app.store(), find.search, find.statistics).c_str());

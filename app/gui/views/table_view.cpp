@@ -204,23 +204,28 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
           if (first) {
             first = false;
             if (std::exchange(enter, false)) ImGui::SetKeyboardFocusHere();
-            if (ImGui::Selectable("##row", options.chosen == row || state.marked.contains(row),
+            // Selectables extend over half of the spacing on either side.
+            ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, 0});
+            const bool pressed =
+                ImGui::Selectable("##row", options.chosen == row || state.marked.contains(row),
                                   ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap,
-                                  {0, options.row_height})) {
+                                  {0, options.row_height});
+            ImGui::PopStyleVar();
+            if (pressed) {
               mark(state, order, row);
               if (!ImGui::GetIO().KeyCtrl && !ImGui::GetIO().KeyShift) hit.clicked = row;
             }
             over = ImGui::IsItemHovered();
             if (over) hit.hovered = row;
+            if (ImGui::IsItemFocused()) {
+              ctx.ui.keyboard_at = "row " + std::to_string(i);
+              if (menu_key_pressed()) ImGui::OpenPopup("##of row");
+            }
             if (ImGui::BeginPopupContextItem("##of row")) {
               if (ImGui::MenuItem("Copy row")) {
                 if (!state.marked.contains(row)) state.marked = {row};
                 copy_marked = true;
               }
-            if (ImGui::IsItemFocused()) {
-              ctx.ui.keyboard_at = "row " + std::to_string(i);
-              if (menu_key_pressed()) ImGui::OpenPopup("##of row");
-            }
               copy_all = ImGui::MenuItem("Copy all rows");
               if (ImGui::MenuItem("Save all rows (CSV)...")) {
                 ctx.ui.table_rows = comma_separated(table, order);
