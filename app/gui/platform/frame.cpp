@@ -100,13 +100,14 @@ void Frame::load_fonts() {
 void Frame::enter_menus() {
   ImGuiContext& g = *ImGui::GetCurrentContext();
   ImGuiWindow* const host = ImGui::FindWindowByName(Workspace::kHostWindow);
-  if (host == nullptr || g.NavWindow == nullptr || g.NavWindow == host) return;
+  if (host == nullptr || g.NavWindow == nullptr) return;
   if (g.NavLayer != ImGuiNavLayer_Menu || g.OpenPopupStack.Size > 0) return;
+  workspace_.ui().host_chosen = true;
+  if (g.NavWindow == host) return;
   ImGui::FocusWindow(host);
   g.NavLayer = ImGuiNavLayer_Menu;
   ImGui::NavInitWindow(host, false);
   ImGui::SetNavCursorVisible(true);
-  workspace_.ui().host_chosen = true;
 }
 
 /// Gives the keyboard from the menus back to the last panel. False: it was not there.
