@@ -217,7 +217,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
             }
             over = ImGui::IsItemHovered();
             if (over) hit.hovered = row;
-            if (ImGui::IsItemFocused()) {
+            if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) {
               ctx.ui.keyboard_at = "row " + std::to_string(i);
               if (menu_key_pressed()) ImGui::OpenPopup("##of row");
             }
