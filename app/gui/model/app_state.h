@@ -17,8 +17,10 @@
 #include "app/gui/model/module_in_step.h"
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/notebook.h"
+#include "app/gui/model/own_colours.h"
 #include "app/gui/model/palette.h"
 #include "app/gui/model/places.h"
+#include "app/gui/model/plot_scales.h"
 #include "app/gui/model/rank_pace_table.h"
 #include "app/gui/model/relations.h"
 #include "app/gui/model/selection.h"
@@ -77,8 +79,10 @@ struct AppState {
   std::string layout_name = "Watch";
   std::vector<std::string> own_layouts;  ///< saved by the user, in addition to layout_names()
   ThemeKind theme = ThemeKind::dark;
+  OwnColours own_colours;    ///< in place of the theme's
   bool theme_given = false;  ///< set on the command line: overrides the saved theme
   float text_scale = 1;      ///< the user's factor, multiplied by the screen's scale
+  PlotScales plot_scales;
   PlaceHistory history;
   Finder find;
   Notebook notes;

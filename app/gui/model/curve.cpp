@@ -74,6 +74,35 @@ bool spans_decades(std::span<const std::vector<double>> curves) {
   return high >= low * kDecades;
 }
 
+std::size_t drop_not_positive(std::vector<double>& values) {
+  std::size_t dropped = 0;
+  for (double& value : values) {
+    if (!std::isfinite(value) || value > 0) continue;
+    value = std::numeric_limits<double>::quiet_NaN();
+    ++dropped;
+  }
+  return dropped;
+}
+
+std::vector<double> log_edges(double low, double high, std::size_t bins) {
+  std::vector<double> out(bins + 1);
+  for (std::size_t i = 0; i <= bins; ++i)
+    out[i] = low * std::pow(high / low, static_cast<double>(i) / static_cast<double>(bins));
+  out.back() = high;
+  return out;
+}
+
+std::vector<double> shares_in(std::span<const double> values, std::span<const double> edges) {
+  std::vector<double> out(edges.size() - 1, 0);
+  if (values.empty()) return out;
+  for (const double value : values) {
+    if (!(value >= edges.front() && value <= edges.back())) continue;
+    const auto above = std::ranges::upper_bound(edges, value) - edges.begin();
+    out[std::min(static_cast<std::size_t>(above), out.size()) - 1] += 1 / static_cast<double>(values.size());
+  }
+  return out;
+}
+
 std::vector<double> finite(std::span<const double> values) {
   std::vector<double> out;
   std::ranges::copy_if(values, std::back_inserter(out), [](double value) { return std::isfinite(value); });

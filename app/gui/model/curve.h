@@ -32,6 +32,14 @@ enum class Scale : bool { linear, logarithmic };
 /// alone.
 [[nodiscard]] bool spans_decades(std::span<const std::vector<double>> curves);
 
+/// Replaces values that a logarithmic axis cannot show, those up to 0, by NaN. Returns their number.
+std::size_t drop_not_positive(std::vector<double>& values);
+
+/// `bins` + 1 edges from `low` to `high` with equal ratios; both positive.
+[[nodiscard]] std::vector<double> log_edges(double low, double high, std::size_t bins);
+/// Fraction of `values` in each bin between two `edges`; the last bin includes its upper edge.
+[[nodiscard]] std::vector<double> shares_in(std::span<const double> values, std::span<const double> edges);
+
 /// Drops values that are not finite.
 [[nodiscard]] std::vector<double> finite(std::span<const double> values);
 

@@ -144,18 +144,32 @@ std::string Notebook::save() {
   return problem;
 }
 
+void Notebook::keep(std::string_view id) {
+  constexpr std::size_t kMost = 100;
+  const Note* const note = find(id);
+  if (note == nullptr) return;
+  if (undo_.size() == kMost) undo_.erase(undo_.begin());
+  undo_.push_back(*note);
+}
+
 void Notebook::put(Note note) {
   if (note.id.empty()) note.id = new_id();
+  const Note* const before = find(note.id);
+  if (before != nullptr && *before == note) return;
+  keep(note.id);
   change(note.id, note);
 }
 
 void Notebook::remove(std::string id) {
-  if (const Note* const note = find(id)) removed_ = *note;
+  keep(id);
   change(id, std::nullopt);
 }
 
 void Notebook::restore() {
-  if (removed_) put(*std::exchange(removed_, std::nullopt));
+  if (undo_.empty()) return;
+  const Note before = std::move(undo_.back());
+  undo_.pop_back();
+  change(before.id, before);
 }
 
 const Note* Notebook::find(std::string_view id) const {

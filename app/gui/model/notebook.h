@@ -39,15 +39,19 @@ class Notebook {
   /// An empty `note.id` adds a new note.
   void put(Note note);
   void remove(std::string id);
-  /// Restores the last removed note.
+  /// Takes the last deletion or change of a note back.
   void restore();
-  [[nodiscard]] bool can_restore() const noexcept { return removed_.has_value(); }
+  [[nodiscard]] bool can_restore() const noexcept { return !undo_.empty(); }
+  /// Whether restore() brings a deleted note back, rather than an earlier text, time or colour.
+  [[nodiscard]] bool restores_deleted() const { return can_restore() && find(undo_.back().id) == nullptr; }
   [[nodiscard]] const Note* find(std::string_view id) const;
 
  private:
   /// Changes of this window that are not in the file yet, by id; nullopt: removed.
   using Changes = std::map<std::string, std::optional<Note>>;
   void change(const std::string& id, const std::optional<Note>& to);
+  /// Keeps the note for restore(), if there is one.
+  void keep(std::string_view id);
   /// Rereads the file, applies the changes and writes it. Returns the message for problem().
   std::string save();
   std::uint64_t run_ = 0;  ///< Session::number(); 0: none yet
@@ -55,7 +59,7 @@ class Notebook {
   Changes unsaved_;
   std::string source_, path_, run_id_, problem_;
   std::vector<Note> notes_;  ///< those of the file with the unsaved changes
-  std::optional<Note> removed_;
+  std::vector<Note> undo_;   ///< notes as they were before each change, the last change at the end
   std::uint64_t version_ = 0;
 };
 

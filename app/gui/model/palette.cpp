@@ -72,6 +72,8 @@ const Palette& palette(ThemeKind theme) noexcept {
   return all[static_cast<std::size_t>(theme)];
 }
 
+const char* name_of(Meaning meaning) noexcept { return kMeanings[static_cast<std::size_t>(meaning)]; }
+
 const char* name_of(ThemeKind theme) noexcept { return kThemeNames[static_cast<std::size_t>(theme)]; }
 
 std::optional<ThemeKind> theme_of(std::string_view name) noexcept {

@@ -24,6 +24,9 @@ enum class Meaning : std::uint8_t {
 };
 inline constexpr int kMeaningCount = 9;
 
+/// "compute", "gather": as in the theme files.
+[[nodiscard]] const char* name_of(Meaning meaning) noexcept;
+
 /// Background and colours. The colour-blind themes keep a minimum distance between lanes, states, severities,
 /// runs and up to 16 owners under protanopia, deuteranopia and tritanopia; the others follow the conventions
 /// of the field more closely.

@@ -69,6 +69,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   for (const PlacedForDump& panel : panels) {
     out["panels"][panel.name] = {panel.rect.x, panel.rect.y, panel.rect.w, panel.rect.h};
     out["shows"][panel.name] = panel.shows;
+    if (panel.focused) out["focus"] = panel.name;
   }
   out["range_ns"] = {app.time.goal().begin_ns, app.time.goal().end_ns};
   out["follow"] = app.follow;

@@ -13,6 +13,7 @@ struct PlacedForDump {
   Rect rect;
   std::vector<std::string> shows = {};  ///< chosen labels of its choices
   bool apart = false;                   ///< in a separate window, outside the main one
+  bool focused = false;                 ///< has the keyboard
   [[nodiscard]] bool operator==(const PlacedForDump&) const = default;
 };
 

@@ -19,6 +19,7 @@
 #include "app/gui/model/connection_facts.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
+#include "app/gui/model/rank_groups.h"
 #include "app/store/losses.h"
 #include "app/store/span_time.h"
 #include "app/store/wall_clock.h"
@@ -291,12 +292,42 @@ Table event_counts(const Session& run) {
   return table;
 }
 
+Table machine_table(const store::Store& store) {
+  // Host, device, hardware, versions.
+  std::map<std::array<std::string, 4>, std::vector<std::uint32_t>> machines;
+  for (const store::RankRow& rank : store.ranks()) {
+    const ev::RunTables* const own = store.rank_tables(rank.rank);
+    if (own == nullptr)
+      machines[{rank.host, "", "", ""}].push_back(rank.rank);
+    else
+      machines[{rank.host.empty() ? own->host : rank.host, own->device, own->hardware, own->versions}]
+          .push_back(rank.rank);
+  }
+  Table table;
+  table.columns = {{"host", 1.2F},     {"ranks", 0.5F, true, "Number of ranks that have sent events"},
+                   {"which", 0.9F},    {"device", 0.8F},
+                   {"hardware", 1.6F}, {"versions", 1.6F}};
+  for (const auto& [machine, ranks] : machines) {
+    const auto text = [](const std::string& value) {
+      return value.empty() ? Cell{kMissing, {}, Tone::muted, {}, "Not recorded"}
+                           : Cell{value, {}, Tone::normal, {}, ""};
+    };
+    table.add({text(machine[0]),
+               number_cell(static_cast<double>(ranks.size()), std::to_string(ranks.size())),
+               {numbers_text(ranks), static_cast<double>(ranks.front()), Tone::normal, {}, ""},
+               text(machine[1]),
+               text(machine[2]),
+               text(machine[3])});
+  }
+  return table;
+}
+
 const TraceInfo::Tables& TraceInfo::of(const AppState& app, double seconds) {
   const std::array<std::uint64_t, 3> key{app.run->number(), app.store().revision(), app.notes.version()};
   const bool anew = !of_ || of_->front() != key.front() || made_at_ > seconds;
   const bool changed = anew || *of_ != key || of_analysis_ != app.run->analysis();
   if (anew || (changed && seconds - made_at_ >= kEvery)) {
-    made_ = {trace_table(app), event_counts(*app.run)};
+    made_ = {trace_table(app), event_counts(*app.run), machine_table(app.store())};
     of_ = key;
     of_analysis_ = app.run->analysis();
     made_at_ = seconds;

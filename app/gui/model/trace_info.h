@@ -10,6 +10,7 @@
 #include <string>
 
 #include "app/gui/model/table.h"
+#include "app/store/store.h"
 
 namespace shardscope::gui {
 
@@ -36,12 +37,16 @@ struct LoadText {
 /// share.
 [[nodiscard]] Table event_counts(const Session& run);
 
-/// Both tables, cached; recomputed when the run, its analysis or its notes change, at most every kEvery.
+/// One row per host, by name: its ranks, how many, device, hardware and versions as its ranks have sent them.
+/// Ranks of one host that differ have a row for each. A host or machine that was not recorded has no name.
+[[nodiscard]] Table machine_table(const store::Store& store);
+
+/// The tables, cached; recomputed when the run, its analysis or its notes change, at most every kEvery.
 class TraceInfo {
  public:
   static constexpr double kEvery = 1;  ///< seconds
   struct Tables {
-    Table facts, events;
+    Table facts, events, machines;
   };
   [[nodiscard]] const Tables& of(const AppState& app, double seconds);
 

@@ -96,22 +96,50 @@ void Frame::load_fonts() {
   ImGui::GetStyle().FontSizeBase = line_height(Font::strong);
 }
 
-void Frame::choose_navigation() {
+/// ImGui goes from a panel to the items above it, such as its tab, when Alt is released: here to the menus.
+void Frame::enter_menus() {
+  ImGuiContext& g = *ImGui::GetCurrentContext();
+  ImGuiWindow* const host = ImGui::FindWindowByName(Workspace::kHostWindow);
+  if (host == nullptr || g.NavWindow == nullptr) return;
+  if (g.NavLayer != ImGuiNavLayer_Menu || g.OpenPopupStack.Size > 0) return;
+  workspace_.ui().host_chosen = true;
+  if (g.NavWindow == host) return;
+  ImGui::FocusWindow(host);
+  g.NavLayer = ImGuiNavLayer_Menu;
+  ImGui::NavInitWindow(host, false);
+  ImGui::SetNavCursorVisible(true);
+}
+
+/// Gives the keyboard from the menus back to the last panel. False: it was not there.
+bool Frame::leave_menus() {
+  ImGuiContext& g = *ImGui::GetCurrentContext();
+  if (g.NavLayer != ImGuiNavLayer_Menu || g.NavWindow == nullptr) return false;
+  g.NavLayer = ImGuiNavLayer_Main;
+  workspace_.ui().host_chosen = false;
+  ImGui::FocusTopMostWindowUnderOne(nullptr, g.NavWindow, nullptr, ImGuiFocusRequestFlags_None);
+  return true;
+}
+
+void Frame::choose_navigation(bool several) {
   ImGuiIO& io = ImGui::GetIO();
-  constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
-  // From Tab or Alt until the pointer is used or Escape is pressed: ImGui applies a change of navigation in
-  // the next frame.
+  constexpr int kTab = 258, kF6 = 295, kLeftAlt = 342, kRightAlt = 346;
+  // From Tab, F6 or Alt until the pointer is used or Escape is pressed: ImGui applies a change of navigation
+  // in the next frame.
   for (const KeyPress& press : keys_) {
-    if (press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt)
+    if (press.code == kTab || press.code == kF6 || press.code == kLeftAlt || press.code == kRightAlt)
       by_keyboard_ = true;
-    else if (press.code == key::kEscape)
-      by_keyboard_ = false;
+    else if (press.code == key::kEscape && ImGui::GetCurrentContext()->OpenPopupStack.Size == 0)
+      by_keyboard_ = leave_menus();
   }
-  for (const ImGuiInputEvent& event : ImGui::GetCurrentContext()->InputEventsQueue)
-    by_keyboard_ = by_keyboard_ && event.Type != ImGuiInputEventType_MouseButton;
-  // Before a click in a panel ImGui's cursor is in no window or in the host window.
+  if (several) enter_menus();
+  bool& host_chosen = workspace_.ui().host_chosen;
+  for (const ImGuiInputEvent& event : ImGui::GetCurrentContext()->InputEventsQueue) {
+    if (event.Type == ImGuiInputEventType_MouseButton) by_keyboard_ = host_chosen = false;
+  }
+  // Before a click in a panel ImGui's cursor is in no window or in the host window, where a single panel is.
   ImGuiWindow* const at = ImGui::GetCurrentContext()->NavWindow;
-  if (by_keyboard_ && (at == nullptr || std::string_view(at->Name) == Workspace::kHostWindow))
+  const bool in_host = at != nullptr && std::string_view(at->Name) == Workspace::kHostWindow;
+  if (by_keyboard_ && several && (at == nullptr || (in_host && !host_chosen)))
     ImGui::FocusTopMostWindowUnderOne(nullptr, at, nullptr, ImGuiFocusRequestFlags_None);
   const bool wanted = by_keyboard_ || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
                       workspace_.ui().dialog != Dialog::none ||
@@ -126,8 +154,9 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
-  apply_theme(palette(app.theme));
-  choose_navigation();
+  const Palette colors = app.own_colours.applied(app.theme);
+  apply_theme(colors);
+  choose_navigation(panel.empty() || panel == "workspace");
   ImGui::NewFrame();
   // Rasterize glyphs at the screen's density; ImGui does this only for its current
   // font.
@@ -152,7 +181,7 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
                 pointer.wheel != 0 || pointer.wheel_sideways != 0 ||
                 std::ranges::count(pointer.pressed, true) > 0 ||
                 std::ranges::count(pointer.released, true) > 0;
-  Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme);
+  Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme, colors);
   const ImGuiViewport& main = *ImGui::GetMainViewport();
   Context ctx(app, workspace_.ui(), canvas, pointer, seconds,
               {main.Pos.x, main.Pos.y, main.Size.x, main.Size.y});

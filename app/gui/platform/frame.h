@@ -46,7 +46,9 @@ class Frame {
   void load_fonts();
   /// Gives arrows, space and Enter to ImGui while the keyboard moves its cursor or a list is open; otherwise
   /// they step through the run.
-  void choose_navigation();
+  void choose_navigation(bool several);
+  void enter_menus();
+  [[nodiscard]] bool leave_menus();
   Workspace workspace_;
   Fonts fonts_;
   FrameStats stats_;

@@ -7,6 +7,7 @@
 #include "app/gui/model/finder.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
+#include "app/gui/views/choices.h"
 
 namespace shardscope::gui {
 namespace {
@@ -86,8 +87,12 @@ void AlignedSteps::see(TimeRange range) {
 
 void AlignedSteps::title(Context& ctx, Rect& room, const store::StepRow& step) {
   Rect line{room.x, room.y + 6, room.w, 20};
-  align_ = static_cast<AlignBy>(
-      ctx.choice_right(line, {"by step", "by phase", "by module"}, static_cast<int>(align_)));
+  draw_choices(ctx,
+               {{"aligned",
+                 {"by step", "by phase", "by module"},
+                 static_cast<int>(align_),
+                 [this](AppState&, int to) { align_ = static_cast<AlignBy>(to); }}},
+               line);
   if (view_ &&
       ctx.button_right(line, "Fit", true, Context::Look::plain, "Show the whole step (double click)"))
     view_.reset();
@@ -146,7 +151,15 @@ bool AlignedSteps::navigate(Context& ctx, const Rect& area) {
     pan(60 * static_cast<double>(ctx.pointer.wheel_sideways));
   const Context::Drag drag = ctx.drag(this, area, 0);
   if (drag == Context::Drag::going && view_) pan(static_cast<double>(ctx.pointer.dx));
-  if (ctx.pointer.double_click && ctx.under_pointer(area)) view_.reset();
+  const Context::KeyArea keys = ctx.key_area(area, "steps of both");
+  constexpr float kPart = 0.15F;
+  if (keys.across != 0 && view_) pan(static_cast<double>(static_cast<float>(-keys.across) * kPart * area.w));
+  if (keys.down != 0) {
+    axis.zoom(std::pow(kZoomPerNotch, static_cast<double>(-keys.down)),
+              scale.range.begin_ns + scale.range.length() / 2, length_ns());
+    see(axis.range());
+  }
+  if (keys.chosen || (ctx.pointer.double_click && ctx.under_pointer(area))) view_.reset();
   return drag == Context::Drag::clicked;
 }
 

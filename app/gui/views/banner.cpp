@@ -63,7 +63,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
   if (panel != nullptr) {
     placed_.push_back({"banner", strip});
     if (ctx.hovered(strip)) ctx.tip(tip);
-    if (ctx.clicked(strip)) ctx.ui.show_panel = panel;
+    if (ctx.activated(strip, "diagnosis")) ctx.ui.show_panel = panel;
   }
   constexpr float kNarrowestHint = 120;  // narrower: only its first word
   const bool room_for_hint = line.w >= kNarrowestHint;
@@ -119,7 +119,7 @@ void Workspace::finding_strip(Context& ctx, Rect& room) {
     ctx.canvas.text_in({place.x + 14, place.y, place.w - 14, place.h}, finding.title,
                        over ? c.accent : c.text, Font::small);
     if (over) ctx.tip(finding.title + ": " + finding.evidence);
-    if (ctx.clicked(place)) {
+    if (ctx.activated(place, finding.title)) {
       app.show_finding(finding);
       ctx.ui.show_panel = "findings";
     }

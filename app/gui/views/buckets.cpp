@@ -132,9 +132,9 @@ void BucketsView::filling(Context& ctx, Rect& room, std::uint32_t rank) const {
       const Rect piece{x, bar.y, std::max(1.0F, std::min(w, bar.right() - x) - (w > 3 ? 1.0F : 0.0F)), bar.h};
       x += w;
       ctx.canvas.fill(piece, c.of(Meaning::reduce), app.selected(param) ? 1.0F : 0.75F);
-      if (!ctx.hovered(piece)) continue;
-      ctx.tip(param_name(store, param) + ": " + grouped(store.tables().params[param].elems) + " elements");
-      if (ctx.pointer.pressed[0]) app.select_param(param, rank);
+      if (ctx.activated(piece, param_name(store, param))) app.select_param(param, rank);
+      if (ctx.hovered(piece))
+        ctx.tip(param_name(store, param) + ": " + grouped(store.tables().params[param].elems) + " elements");
     }
   }
 }

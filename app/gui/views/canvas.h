@@ -30,10 +30,13 @@ enum class Align : std::uint8_t { left, centre, right };
 
 class Canvas {
  public:
+  /// `colors`: the theme's, or with the user's in place of some; they outlive the canvas.
+  Canvas(ImDrawList* list, const Fonts& fonts, ThemeKind theme, const Palette& colors)
+      : list_(list), fonts_(&fonts), theme_(theme), colors_(&colors) {}
   Canvas(ImDrawList* list, const Fonts& fonts, ThemeKind theme)
-      : list_(list), fonts_(&fonts), theme_(theme) {}
+      : Canvas(list, fonts, theme, palette(theme)) {}
 
-  [[nodiscard]] const Palette& colors() const noexcept { return palette(theme_); }
+  [[nodiscard]] const Palette& colors() const noexcept { return *colors_; }
   [[nodiscard]] ThemeKind theme() const noexcept { return theme_; }
   [[nodiscard]] const Fonts& fonts() const noexcept { return *fonts_; }
   [[nodiscard]] ImDrawList* list() const noexcept { return list_; }
@@ -81,6 +84,7 @@ class Canvas {
   ImDrawList* list_;
   const Fonts* fonts_;
   ThemeKind theme_;
+  const Palette* colors_;
 };
 
 /// Applies a clip rectangle for a scope.

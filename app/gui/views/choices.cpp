@@ -10,6 +10,21 @@ namespace {
 constexpr float kGap = 8, kMenuGap = 4;
 constexpr const char* kMore = "More";
 
+/// A button per label at the right end of `room`, the active one raised. Returns the pressed one, or the
+/// active one.
+int buttons_right(Context& ctx, Rect& room, const Choice& choice) {
+  int result = choice.chosen;
+  for (std::size_t i = choice.labels.size(); i-- > 0;) {
+    const Rect place = room.take_right(ctx.button_width(choice.labels[i]));
+    if (i != 0) room.take_right(1);
+    const bool active = static_cast<int>(i) == choice.chosen;
+    if (ctx.button(place, choice.labels[i], true, active ? Context::Look::chosen : Context::Look::plain))
+      result = static_cast<int>(i);
+  }
+  room.take_right(kGap);
+  return result;
+}
+
 std::vector<OverlayItem> items_of(AppState& app, const Choice& choice) {
   std::vector<OverlayItem> items;
   for (std::size_t i = 0; i < choice.labels.size(); ++i) {
@@ -60,7 +75,7 @@ void draw_choices(Context& ctx, const std::vector<Choice>& choices, Rect& room) 
   for (std::size_t i = choices.size(); i-- > 0;) {
     const Choice& choice = choices[i];
     if (forms[i] == ChoiceForm::buttons) {
-      const int picked = ctx.choice_right(room, choice.labels, choice.chosen);
+      const int picked = buttons_right(ctx, room, choice);
       if (picked != choice.chosen) choice.choose(ctx.app, picked);
     } else if (forms[i] == ChoiceForm::menu) {
       const std::string& label = choice.labels[static_cast<std::size_t>(choice.chosen)];

@@ -271,6 +271,9 @@ const Command kCommands[] = {
      shows_row<RowCounter::loss_scale>},
     {Menu::view, "Row: statuses of the selected parameter", "", 0, kNone, follow_selected, param_selected,
      follows_selected},
+    {Menu::view, "Next panel", "F6", key::kF1 + 5, kNone, [](C& ctx) { ctx.ui.next_panel = 1; }, nullptr,
+     nullptr, true, Context::WithShift::other},
+    {Menu::view, "Previous panel", "Shift+F6", key::kF1 + 5, kShift, [](C& ctx) { ctx.ui.next_panel = -1; }},
     {Menu::view, "Larger text", "Ctrl+=", key::kEqual, kCtrl, [](C& ctx) { scale_text(ctx, 0.1F); }, nullptr,
      nullptr, true},
     {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
@@ -354,9 +357,10 @@ bool of_a_text(int code) {
          code == key::kDown;
 }
 
-/// Keys that a focused ImGui list or tree uses.
-bool of_a_list(int code) {
-  return code == key::kLeft || code == key::kRight || code == key::kSpace || code == 266 || code == 267;
+/// Keys that a focused ImGui list or tree uses; Context::key_area() leaves those for pages to the commands.
+bool of_a_list(int code, bool in_key_area) {
+  const bool page = code == 266 || code == 267;
+  return code == key::kLeft || code == key::kRight || code == key::kSpace || (page && !in_key_area);
 }
 
 }  // namespace
@@ -393,7 +397,7 @@ void run_pressed(Context& ctx, bool typing, bool in_list) {
     const bool plain = command.modifiers == 0;
     if (typing && plain && !is_function_key(command.code)) continue;
     if (typing && of_a_text(command.code)) continue;
-    if (in_list && plain && of_a_list(command.code)) continue;
+    if (in_list && plain && of_a_list(command.code, ctx.ui.in_key_area)) continue;
     for (int times = ctx.presses(command.code, command.modifiers, command.shift); times > 0; --times) {
       if (command.available(ctx)) command.run(ctx);
     }

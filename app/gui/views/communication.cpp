@@ -14,6 +14,7 @@
 #include "app/gui/model/panel_range.h"
 #include "app/gui/model/range_communication.h"
 #include "app/gui/views/panels.h"
+#include "app/gui/views/part_bars.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
 

@@ -176,10 +176,10 @@ void CompareView::nothing_to_compare(Context& ctx, Rect room) {
     const float w = std::min(row.w, ctx.canvas.width(name, Font::small) + 2);
     const Rect place{row.x + (row.w - w) / 2, row.y, w, row.h};
     ctx.canvas.text_in(place, name, ctx.colors().accent, Font::small);
+    if (ctx.activated(place, file)) app.open_request = {file, {}, true};
     if (!ctx.hovered(place)) continue;
     ctx.canvas.horizontal(place.x, place.bottom() - 3, place.w, ctx.colors().accent);
     ctx.tip(file);
-    if (ctx.pointer.pressed[0]) app.open_request = {file, {}, true};
   }
 }
 

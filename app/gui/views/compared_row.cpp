@@ -50,7 +50,8 @@ void curves_of_row(Context& ctx, const Rect& room, const ComparedSeries& row, co
                              first,
                              true,
                              false,
-                             2});
+                             2,
+                             "difference"});
   if (hit >= 0) ctx.app.go_to_step(first + static_cast<std::uint32_t>(hit));
 }
 

@@ -67,7 +67,32 @@ Context::KeyItem Context::key_item(const Rect& rect, unsigned id) {
 }
 
 Context::KeyItem Context::key_item(const Rect& rect, std::string_view label) {
-  return key_item(rect, own_id(label));
+  const KeyItem item = key_item(rect, own_id(label));
+  if (item.at) ui.keyboard_at = label;
+  return item;
+}
+
+Context::KeyArea Context::key_area(const Rect& rect, std::string_view label) {
+  if (ImGui::GetCurrentWindow()->SkipItems) return {};
+  const unsigned id = own_id(label);
+  KeyArea area{key_item(rect, id)};
+  if (!area.at) return area;
+  ui.keyboard_at = label;
+  ui.in_key_area = true;
+  // Owned keys do not move ImGui's cursor. Before they are pressed: it moves at the begin of a frame.
+  for (const ImGuiKey key : {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow, ImGuiKey_DownArrow,
+                             ImGuiKey_PageUp, ImGuiKey_PageDown})
+    ImGui::SetKeyOwner(key, id);
+  if (ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt) return area;  // a command
+  const auto pressed = [](ImGuiKey key) { return int{ImGui::IsKeyPressed(key)}; };
+  area.across = pressed(ImGuiKey_RightArrow) - pressed(ImGuiKey_LeftArrow);
+  area.down = pressed(ImGuiKey_DownArrow) - pressed(ImGuiKey_UpArrow);
+  area.menu = menu_key_pressed();
+  return area;
+}
+
+bool Context::activated(const Rect& rect, std::string_view label) {
+  return clicked(rect) || key_item(rect, label).chosen;
 }
 
 float Context::menu_button_width(std::string_view label) const { return button_width(label) + 12; }
@@ -104,6 +129,7 @@ bool Context::button_ground(const Rect& rect, std::string_view label, bool enabl
   ImGui::PopID();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(3);
+  if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) ui.keyboard_at = label;
   // Without ImGui's delay: nothing is drawn while nothing happens.
   if (!tip_text.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tip(tip_text);
   return pressed;
@@ -148,32 +174,18 @@ bool Context::menu_button_right(Rect& room, std::string_view label, Rect& anchor
   return hit;
 }
 
-int Context::choice_right(Rect& room, const std::vector<std::string>& labels, int chosen) {
-  int result = chosen;
-  for (std::size_t i = labels.size(); i-- > 0;) {
-    const Rect place = room.take_right(button_width(labels[i]));
-    if (i != 0) room.take_right(1);
-    if (button(place, labels[i], true, static_cast<int>(i) == chosen ? Look::chosen : Look::plain))
-      result = static_cast<int>(i);
-  }
-  room.take_right(8);
-  return result;
-}
-
-void Context::scroll(const void* owner, const Rect& room, float content, float& offset) {
+void Context::scroll(std::string_view label, const Rect& room, float content, float& offset) {
+  constexpr float kPerNotch = 48, kBar = 8;
   const float most = std::max(0.0F, content - room.h);
-  if (most > 0 && hovered(room)) offset -= pointer.wheel * 48;
-  const Rect grip_area{room.right() - 8, room.y, 8, room.h};
-  if (most > 0) {
-    const Drag state = drag(owner, grip_area, 0);
-    if (state == Drag::going) offset += pointer.dy * content / std::max(1.0F, room.h);
-  }
+  if (most > 0 && hovered(room)) offset -= pointer.wheel * kPerNotch;
   offset = std::clamp(offset, 0.0F, most);
-  if (most <= 0) return;
-  const float size = std::max(24.0F, room.h * room.h / content);
-  const float at = room.y + (room.h - size) * offset / most;
-  canvas.fill({room.right() - 5, at, 4, size}, colors().muted,
-              hovered(grip_area) || ui.captured == owner ? 0.8F : 0.35F, 2);
+  if (most <= 0 || ImGui::GetCurrentWindow()->SkipItems) return;
+  // Not that of an ImGui child window: what scrolls is drawn by hand, where the pointer's drags and the wheel
+  // have meanings of their own. In whole pixels, as ImGui's scroll positions are.
+  ImS64 at = std::llround(offset);
+  const ImRect bar({room.right() - kBar, room.y}, {room.right(), room.bottom()});
+  if (ImGui::ScrollbarEx(bar, own_id(label), ImGuiAxis_Y, &at, std::llround(room.h), std::llround(content)))
+    offset = std::clamp(static_cast<float>(at), 0.0F, most);
 }
 
 void Context::quantity(const Rect& rect, std::string_view number, std::string_view unit, float unit_width,
@@ -199,6 +211,7 @@ Context::Row Context::row(const Rect& rect, std::string_view id) {
   ImGui::PushOverrideID(own_id(id));
   ImGui::SetCursorScreenPos({rect.x, rect.y});
   const bool chosen = ImGui::Selectable("##row", false, ImGuiSelectableFlags_None, {rect.w, rect.h});
+  if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) ui.keyboard_at = id;
   ImGui::PopID();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();

@@ -123,6 +123,11 @@ struct UiState {
   std::optional<Picture> picture;
   /// Panel whose title line is being drawn; empty: none, and buttons are not listed.
   std::string_view toolbar_of;
+  bool in_key_area = false;   ///< the keyboard's cursor is in a key_area(), in this frame or the last
+  std::string toggled_curve;  ///< of a plot, to be hidden or shown: id of the plot, and the curve's label
+  std::string keyboard_at;  ///< label of what the keyboard's cursor is on, for the state dump; empty: unnamed
+  int next_panel = 0;       ///< panels to move the keyboard by, forward or back
+  bool host_chosen = false;  ///< the keyboard was moved to the bars and the step ruler
   /// Panel being drawn: offered() lists its named buttons.
   std::string_view panel_of;
   /// Buttons drawn in this frame, while the palette is open.
@@ -195,10 +200,9 @@ class Context {
                          std::string_view tip = {});
   [[nodiscard]] float button_width(std::string_view label) const;
   [[nodiscard]] float menu_button_width(std::string_view label) const;
-  /// A row of options, one active; returns the clicked one, or `chosen`.
-  int choice_right(Rect& room, const std::vector<std::string>& labels, int chosen);
-  /// Draws a scroll bar when `content` exceeds the room; scrolls with the wheel. Clamps `scroll`.
-  void scroll(const void* owner, const Rect& room, float content, float& scroll);
+  /// ImGui's scroll bar at the right of `room` when `content` exceeds it; scrolls with the wheel. Clamps
+  /// `offset`.
+  void scroll(std::string_view label, const Rect& room, float content, float& offset);
   /// A right-aligned number in mono, followed by its unit in muted colour, `unit_width` wide.
   void quantity(const Rect& rect, std::string_view number, std::string_view unit, float unit_width = 30,
                 Rgb color = 0xFFFFFFFF);
@@ -217,6 +221,15 @@ class Context {
   /// no such widget. `id`: any number, unique in the window; or a label, which may be that of several.
   KeyItem key_item(const Rect& rect, unsigned id);
   KeyItem key_item(const Rect& rect, std::string_view label);
+  struct KeyArea : KeyItem {
+    int across = 0, down = 0;  ///< presses of the arrow keys: right and down are positive
+    bool menu = false;         ///< the key for a context menu was pressed
+  };
+  /// key_item() that receives the arrow keys while the keyboard's cursor is on it, for what has places of its
+  /// own; Tab leaves it. Call after its content is drawn, which would cover the cursor's frame.
+  KeyArea key_area(const Rect& rect, std::string_view label);
+  /// A click on `rect`, or Enter while the keyboard's cursor is on it.
+  [[nodiscard]] bool activated(const Rect& rect, std::string_view label);
 
   void menu(const Rect& anchor, std::vector<OverlayItem> items);
   void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);

@@ -11,7 +11,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/path_tables.h"
 #include "app/gui/views/panels.h"
-#include "app/gui/views/plots.h"
+#include "app/gui/views/part_bars.h"
 #include "app/gui/views/table_view.h"
 
 namespace shardscope::gui {

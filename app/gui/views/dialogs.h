@@ -9,6 +9,7 @@
 #include "app/gui/model/file_list.h"
 #include "app/gui/model/find_names.h"
 #include "app/gui/model/local_runs.h"
+#include "app/gui/model/note_times.h"
 #include "app/gui/model/recent.h"
 #include "app/gui/views/context.h"
 #include "app/gui/views/docks.h"
@@ -56,6 +57,7 @@ class Dialogs {
 
   std::string text_, problem_, key_;
   float height_ = 0;  ///< of the content
+  NoteTimes times_;   ///< of the note, as written
   // palette
   std::string searched_;
   std::vector<NameHit> names_;

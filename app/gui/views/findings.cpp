@@ -89,7 +89,8 @@ void FindingsView::build(const AppState& app) {
   of_b_ = app.other ? app.other->analysis() : nullptr;
   compared_ = app.other != nullptr;
   table_ = {};
-  table_.columns = {{"", 0.05F}, {.name = "finding", .weight = 1, .smallest = 200}};
+  table_.columns = {{.name = "", .weight = 0.001F, .smallest = 12},
+                    {.name = "finding", .weight = 1, .smallest = 200}};
   table_.columns.push_back(
       {"cost", 0.05F, true, "Time per typical step; time once; or bytes, where it costs no time"});
   table_.columns.push_back({"rank", 0.05F, true});
@@ -289,9 +290,16 @@ void FindingsView::draw(Context& ctx, Rect room) {
                                             : findings_looked_for(app.store().recorded_detail()));
     return;
   }
-  room = {room.x + 8, room.y, room.w - 16, room.h - 6};
+  room = {room.x + 12, room.y, room.w - 24, room.h - 6};
   Rect below;
-  if (room.h > 150) below = room.take_bottom(std::min(height_of(ctx, room.w), room.h * 0.55F));
+  if (room.h > 150) {
+    // Right below the table where that is short.
+    const float detail_height = std::min(height_of(ctx, room.w), room.h * 0.55F);
+    const Rect table =
+        room.take_top(std::min(table_height(table_, kFindingRow) + 12, room.h - detail_height));
+    below = room.take_top(detail_height);
+    room = table;
+  }
   TableOptions options;
   options.chosen = chosen_;
   options.row_height = kFindingRow;
@@ -303,7 +311,7 @@ void FindingsView::draw(Context& ctx, Rect room) {
     choose(app, *hit.clicked);
     go_to(ctx, rows_[chosen_]);
   }
-  if (!below.empty()) detail(ctx, {below.x + 4, below.y, below.w - 8, below.h}, rows_[chosen_]);
+  if (!below.empty()) detail(ctx, below, rows_[chosen_]);
 }
 
 }  // namespace

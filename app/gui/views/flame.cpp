@@ -142,7 +142,7 @@ void FlameView::over_ranks(Context& ctx, const Rect& room, FlamePainter& painter
   const std::uint32_t levels = flame_levels(tree, top_);
   const float box = std::floor(std::clamp(room.h / static_cast<float>(levels), kBoxHeight, kHighestBox));
   const float height = box * static_cast<float>(levels);
-  ctx.scroll(&scroll_, room, height, scroll_);
+  ctx.scroll("boxes", room, height, scroll_);
   const float width = height > room.h ? room.w - 10 : room.w;
   const double each = static_cast<double>(width) / static_cast<double>(std::max<std::int64_t>(whole, 1));
   const auto least = static_cast<std::int64_t>(std::ceil(FlamePainter::kNarrowest / each));
@@ -185,7 +185,7 @@ void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
   const bool low = fit < 1;
   const float row_height =
       (low ? kBoxHeight - 4 : kBoxHeight * static_cast<float>(levels)) + (low ? 2 : kBetweenRanks);
-  ctx.scroll(&scroll_, room, row_height * count, scroll_);
+  ctx.scroll("ranks", room, row_height * count, scroll_);
   const float bars = std::max(20.0F, room.w - kRankGutter - kRankTotal - 10);
   const double each = static_cast<double>(bars) / static_cast<double>(longest);
   const auto least = static_cast<std::int64_t>(std::ceil(FlamePainter::kNarrowest / each));
@@ -198,7 +198,7 @@ void FlameView::by_rank(Context& ctx, Rect room, FlamePainter& painter) {
     const auto found = std::ranges::lower_bound(tree.ranks(), order[i]);
     const Rect head{room.x, y, kRankGutter - 6, kBoxHeight};
     ctx.canvas.text_in(head, "rank " + std::to_string(order[i]), c.muted, Font::small);
-    if (ctx.clicked(head)) {
+    if (ctx.activated(head, "rank " + std::to_string(order[i]))) {
       ctx.app.select_rank(order[i]);
       ctx.app.show_rank(order[i]);
     }

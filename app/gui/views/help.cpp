@@ -32,7 +32,7 @@ constexpr KeyRow kPointer[] = {
 constexpr KeyRow kKeyboard[] = {
     {"1 to 9", "layouts"},
     {"Alt", "the menus, then arrows and Enter"},
-    {"Ctrl+Tab", "the next panel; Tab and arrows move in it"},
+    {"F6, Shift+F6", "panels in turn; Tab and arrows move in them"},
     {"Down", "into a list; Esc leaves it"},
 };
 struct Colour {

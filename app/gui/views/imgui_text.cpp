@@ -27,6 +27,10 @@ void cut_line(Canvas& canvas, const std::string& text, Rgb color) {
   ImGui::Dummy(size);
 }
 
+bool menu_key_pressed() {
+  return ImGui::IsKeyPressed(ImGuiKey_Menu, false) || ImGui::IsKeyChordPressed(ImGuiMod_Shift | ImGuiKey_F10);
+}
+
 bool arrow_enters(const char* id) {
   const ImGuiContext& g = *ImGui::GetCurrentContext();
   return g.NavJustMovedToId != 0 && g.NavJustMovedToId == ImGui::GetID(id) && !g.NavJustMovedToIsTabbing;

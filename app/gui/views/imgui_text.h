@@ -20,6 +20,9 @@ void cut_line(Canvas& canvas, const std::string& text, Rgb color);
 /// is pressed on it. Tab still skips it.
 [[nodiscard]] bool arrow_enters(const char* id);
 
+/// The key of a keyboard for context menus, or Shift+F10.
+[[nodiscard]] bool menu_key_pressed();
+
 /// Sets ImGui's font for a scope.
 class FontScope {
  public:

@@ -11,13 +11,17 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/views/plot_menu.h"
 #include "app/gui/views/plots.h"
 #include "app/store/model_states.h"
 
 namespace shardscope::gui {
 namespace {
 
-constexpr float kSampleWidth = 2;  ///< width of a sample in pixels
+constexpr float kSampleWidth = 2;        ///< width of a sample in pixels
+constexpr const char* kPlot = "Memory";  ///< name by which the choice of its axis is kept
+
+bool is_logarithmic(const AppState& app) { return app.plot_scales.of(kPlot) == AxisScale::logarithmic; }
 
 /// Top of the axis, and whether the line of memory outside of the runtime's arenas is below it.
 struct Height {
@@ -44,14 +48,28 @@ Height height_of(const AppState& app, const store::MemorySample& peak, float roo
   return {above * std::max(counted, static_cast<double>(fits ? peak.total() + most_outside : 0)), fits};
 }
 
+/// Bottom of a logarithmic axis: four decades below the top, or less where all is used more than that.
+double bottom_of(double top) { return std::max(1.0, top / 10'000); }
+
+/// Powers of two between the ends of a logarithmic axis, about `wanted` of them.
+std::vector<double> binary_ticks(double low, double high, int wanted) {
+  const int first = static_cast<int>(std::ceil(std::log2(low))), last = static_cast<int>(std::log2(high));
+  const int stride = std::max(1, (last - first + wanted) / wanted);
+  std::vector<double> out;
+  for (int power = last; power >= first; power -= stride) out.push_back(std::exp2(power));
+  return out;
+}
+
 /// Time axis below, bytes at the left. Dragging and zooming change `begin` and `end`.
 void set_up_axes(Context& ctx, const Rect& room, const TimeRange& range, double top, double& begin,
                  double& end) {
+  const bool logarithmic = is_logarithmic(ctx.app);
   constexpr ImPlotAxisFlags kFlags = ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch;
   ImPlot::SetupAxes(nullptr, nullptr, kFlags, kFlags | ImPlotAxisFlags_LockMin);
   ImPlot::SetupAxisLinks(ImAxis_X1, &begin, &end);
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, static_cast<double>(TimeAxis::kShortest), 1e18);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, top, ImPlotCond_Always);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, logarithmic ? bottom_of(top) : 0, top, ImPlotCond_Always);
+  if (logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   const TimeScale wide{range, room.x, room.w};
   std::vector<double> at;
   std::vector<std::string> labels;
@@ -61,7 +79,9 @@ void set_up_axes(Context& ctx, const Rect& room, const TimeRange& range, double 
     const float half = ctx.canvas.width(tick.label, Font::mono_small) / 2;
     labels.push_back(wide.x_of(tick.at_ns) + half > room.right() ? std::string() : tick.label);
   }
-  std::vector<double> values = value_ticks(top, room.h > 160 ? 4 : 2, true);
+  const int ticks = room.h > 160 ? std::clamp(static_cast<int>(room.h / 90), 4, 10) : 2;
+  const std::vector<double> values =
+      logarithmic ? binary_ticks(bottom_of(top), top, ticks) : value_ticks(top, ticks, true);
   std::vector<std::string> amounts;
   amounts.reserve(values.size());
   for (const double value : values) amounts.push_back(bytes(static_cast<std::int64_t>(value)).text());
@@ -82,16 +102,16 @@ double time_at(const TimeScale& scale, std::size_t column) {
   return static_cast<double>(scale.time_of(scale.left + static_cast<float>(column) * kSampleWidth));
 }
 
+/// `ground`: bottom of the axis.
 void draw_stack(Context& ctx, const std::vector<StackRun>& runs, const TimeScale& scale,
-                const MemoryLegend& legend) {
+                const MemoryLegend& legend, double ground) {
   const auto end = static_cast<double>(ctx.app.store().end_ns());
   std::vector<double> x;
   for (const StackRun& run : runs) {
     x.push_back(time_at(scale, run.first));
     x.push_back(std::min(end, time_at(scale, run.last)));
   }
-  std::vector<double> below(x.size(), 0);
-  std::vector<double> above(x.size(), 0);
+  std::vector<double> below(x.size(), 0), above(x.size(), 0), drawn_below(x.size()), drawn_above(x.size());
   for (const ev::MemoryCategory category : stack_order()) {
     if (legend.hides(category)) continue;
     bool any = false;
@@ -104,8 +124,11 @@ void draw_stack(Context& ctx, const std::vector<StackRun>& runs, const TimeScale
     ImPlotSpec spec;
     spec.FillColor = ink(shade(ctx.colors(), category));
     spec.LineColor = spec.FillColor;
-    ImPlot::PlotShaded(word(category), x.data(), below.data(), above.data(), static_cast<int>(x.size()),
-                       spec);
+    const auto on_axis = [ground](double value) { return std::max(ground, value); };
+    std::ranges::transform(below, drawn_below.begin(), on_axis);
+    std::ranges::transform(above, drawn_above.begin(), on_axis);
+    ImPlot::PlotShaded(word(category), x.data(), drawn_below.data(), drawn_above.data(),
+                       static_cast<int>(x.size()), spec);
     below = above;
   }
 }
@@ -230,6 +253,19 @@ void MemoryCurve::hover(Context& ctx, const TimeScale& scale) {
   if (plot_clicked()) app.jump_to(std::clamp<std::int64_t>(scale.time_of(ctx.pointer.x), 0, end));
 }
 
+/// Right button, or Enter: the menu of the axis. Arrow keys: the cursor, and zoom.
+void MemoryCurve::keys(Context& ctx, const Rect& room, bool menu) {
+  AppState& app = ctx.app;
+  const Context::KeyArea area = ctx.key_area(room, "memory over time");
+  if (menu) open_plot_menu(ctx, at_pointer(ctx), kPlot);
+  if (area.chosen || area.menu) open_plot_menu(ctx, room, kPlot);
+  if (area.down != 0) app.zoom(std::pow(0.75, -area.down), app.now_ns());
+  constexpr std::int64_t kParts = 100;  // of the range: the cursor moves by one
+  if (area.across != 0)
+    app.jump_to(std::clamp<std::int64_t>(app.now_ns() + area.across * app.time.range().length() / kParts, 0,
+                                         app.store().end_ns()));
+}
+
 void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample& peak,
                        const MemoryLegend& legend, std::optional<std::int64_t> from_ns) {
   AppState& app = ctx.app;
@@ -245,7 +281,8 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   data.memory_columns(app.memory_rank, app.memory_pool, range.begin_ns, range.end_ns, columns_);
   const TimeScale scale{range, ImPlot::GetPlotPos().x, static_cast<float>(columns_.size()) * kSampleWidth};
   const std::vector<StackRun> runs = stack_runs(columns_);
-  draw_stack(ctx, runs, scale, legend);
+  const bool logarithmic = is_logarithmic(app);
+  draw_stack(ctx, runs, scale, legend, logarithmic ? bottom_of(height.top) : 0);
   draw_states_line(ctx, runs, scale);
   if (height.with_outside) outside_line(ctx, scale);
   ImPlot::PushPlotClipRect();
@@ -255,9 +292,17 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   draw_peak(ctx, peak);
   draw_times(ctx, range, from_ns);
   hover(ctx, scale);
+  if (logarithmic) {
+    const ImVec2 at = ImPlot::GetPlotPos();
+    ctx.canvas.text_on_plate({at.x + 4, at.y + 2, ImPlot::GetPlotSize().x - 8, 14},
+                             "logarithmic: heights are not proportional to sizes", ctx.colors().text,
+                             ctx.colors().panel, Font::small);
+  }
   ImPlot::PopPlotClipRect();
+  const bool menu = plot_menu_clicked();
   end_plot(ctx);
   ctx.canvas.draw_on(ImGui::GetWindowDrawList());
+  keys(ctx, room, menu);
   if (begin != static_cast<double>(range.begin_ns) || end != static_cast<double>(range.end_ns)) {
     app.time.set({std::llround(begin), std::llround(end)}, data.end_ns());
     app.follow = false;

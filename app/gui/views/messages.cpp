@@ -43,7 +43,7 @@ void MessagesView::draw(Context& ctx, Rect room) {
               "listed here.");
     return;
   }
-  room = {room.x + 8, room.y, room.w - 16, room.h - 6};
+  room = {room.x + 12, room.y, room.w - 24, room.h - 6};
   const Rect tools = room.take_top(28);
   ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
   ImGui::SetCursorScreenPos({tools.x, tools.y + 2});

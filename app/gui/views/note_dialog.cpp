@@ -10,12 +10,20 @@
 
 namespace shardscope::gui {
 
+namespace {
+
+constexpr float kTimeField = 150;
+
+}  // namespace
+
 void Dialogs::note(Context& ctx) {
   AppState& app = ctx.app;
   Note& note = ctx.ui.note;
-  if (ctx.ui.dialog_opened) text_ = note.text;
+  if (ctx.ui.dialog_opened) {
+    text_ = note.text;
+    times_ = times_of(note);
+  }
   const std::string rank = note.rank ? ", rank " + std::to_string(*note.rank) : std::string();
-  const std::string at = "At " + timestamp(note.begin_ns, 1'000) + rank;
   const bool is_new = note.id.empty();
   if (is_new && app.measured) {
     const std::string range = "On the measured " +
@@ -25,16 +33,35 @@ void Dialogs::note(Context& ctx) {
     if (ImGui::RadioButton(range.c_str(), note.is_range())) {
       note.begin_ns = app.measured->begin_ns;
       note.end_ns = app.measured->end_ns;
+      times_ = times_of(note);
     }
-    if (ImGui::RadioButton(now.c_str(), !note.is_range())) note.begin_ns = note.end_ns = app.now_ns();
-  } else {
-    ImGui::TextUnformatted(
-        (note.is_range() ? at + ", " + range_text(app.store(), note.begin_ns, note.end_ns) : at).c_str());
+    if (ImGui::RadioButton(now.c_str(), !note.is_range())) {
+      note.begin_ns = note.end_ns = app.now_ns();
+      times_ = times_of(note);
+    }
   }
   if (ctx.ui.dialog_opened) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  const bool entered =
-      text_field("##text", "text; empty: a bookmark", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  bool entered = text_field("##text", "text; empty: a bookmark", text_, ImGuiInputTextFlags_EnterReturnsTrue);
+  Note timed = note;
+  const std::string wrong = set_times(timed, times_, app.store().end_ns());
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextDisabled("from");
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(kTimeField);
+  entered |= text_field("##begin", "12.5 ms", times_.begin, ImGuiInputTextFlags_EnterReturnsTrue);
+  ImGui::SetItemTooltip("Since the run's first event: ns, us, ms, s, min or h");
+  ImGui::SameLine();
+  ImGui::TextDisabled("to");
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(kTimeField);
+  entered |= text_field("##end", "empty: a point in time", times_.end, ImGuiInputTextFlags_EnterReturnsTrue);
+  ImGui::SameLine();
+  const std::string length =
+      wrong.empty() ? (timed.is_range() ? range_text(app.store(), timed.begin_ns, timed.end_ns) : "") + rank
+                    : wrong;
+  ImGui::TextColored(ink(wrong.empty() ? ctx.colors().muted : ctx.colors().of(Meaning::trouble)), "%s",
+                     length.starts_with(", ") ? length.c_str() + 2 : length.c_str());
   static constexpr Meaning kMeanings[] = {Meaning::neutral, Meaning::compute, Meaning::gather,
                                           Meaning::optimizer, Meaning::trouble};
   ImGui::AlignTextToFramePadding();
@@ -52,7 +79,9 @@ void Dialogs::note(Context& ctx) {
   }
   const bool fits = text_.size() <= exporter::kLongestNote;
   if (!fits) ImGui::TextDisabled("at most %d bytes", static_cast<int>(exporter::kLongestNote));
-  if ((confirm(ctx, "Save", fits) || entered) && fits) {
+  const bool sound = fits && wrong.empty();
+  if ((confirm(ctx, "Save", sound) || entered) && sound) {
+    note = timed;
     note.text = text_;
     app.notes.put(note);
     if (app.notes.problem().empty())

@@ -54,9 +54,26 @@ void NotesView::header(Context& ctx, Rect& room) {
                        hidden ? Context::Look::chosen : Context::Look::plain,
                        "All flags of notes in the timeline"))
     ctx.app.timeline.view.set(ItemClass::notes, hidden);
-  if (notes.can_restore() && ctx.button_right(room, "Restore", true, Context::Look::plain,
-                                              "The note that was deleted last comes back"))
-    notes.restore();
+  if (notes.can_restore()) {
+    const bool deleted = notes.restores_deleted();
+    if (ctx.button_right(room, deleted ? "Restore" : "Undo change", true, Context::Look::plain,
+                         deleted ? "The note that was deleted last comes back"
+                                 : "The note that was changed last is as it was before"))
+      notes.restore();
+  }
+  const Note* const note = notes.find(chosen_);
+  const auto& measured = ctx.app.measured;
+  if (note != nullptr && measured &&
+      (measured->begin_ns != note->begin_ns || measured->end_ns != note->end_ns) &&
+      ctx.button_right(
+          room, "Move to measured range", true, Context::Look::plain,
+          "The chosen note is on the measured range, whose ends can be dragged in the timeline")) {
+    Note moved = *note;
+    moved.begin_ns = measured->begin_ns;
+    moved.end_ns = measured->end_ns;
+    notes.put(moved);
+    ctx.ui.say(notes.problem().empty() ? "Moved the note" : notes.problem(), !notes.problem().empty());
+  }
 }
 
 void NotesView::draw(Context& ctx, Rect room) {

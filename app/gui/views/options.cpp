@@ -26,6 +26,7 @@ class OptionsView final : public View {
   static void items(Context& ctx);
   static void sizes(Context& ctx);
   static void colours(Context& ctx);
+  static void own_colours(Context& ctx);
   void steps(Context& ctx);
 
   StepBars bars_;  ///< for the median
@@ -119,6 +120,44 @@ void OptionsView::steps(Context& ctx) {
       "following is resumed");
 }
 
+/// A field for each meaning. Colours that are hard to see on a panel are named.
+void OptionsView::own_colours(Context& ctx) {
+  AppState& app = ctx.app;
+  static constexpr const char* kLabels[kMeaningCount] = {"compute, parameters",
+                                                         "all-gather, gathered parameters",
+                                                         "reduction, gradients",
+                                                         "optimizer",
+                                                         "activations",
+                                                         "copies, offload, swap",
+                                                         "buffers",
+                                                         "waiting, late, error",
+                                                         "steps, phases, other"};
+  const auto part = [](Rgb color, unsigned shift) { return static_cast<float>(color >> shift & 255U) / 255; };
+  const auto byte = [](float value) {
+    return static_cast<Rgb>(std::lround(std::clamp(value, 0.0F, 1.0F) * 255));
+  };
+  for (int i = 0; i < kMeaningCount; ++i) {
+    const auto meaning = static_cast<Meaning>(i);
+    const Rgb now = ctx.colors().of(meaning);
+    float rgb[3]{part(now, 16), part(now, 8), part(now, 0)};
+    ImGui::PushID(i);
+    ImGui::SetNextItemWidth(104);
+    if (ImGui::ColorEdit3(kLabels[i], rgb, ImGuiColorEditFlags_DisplayHex | ImGuiColorEditFlags_InputRGB))
+      app.own_colours.set(app.theme, meaning, byte(rgb[0]) << 16 | byte(rgb[1]) << 8 | byte(rgb[2]));
+    if (app.own_colours.of(app.theme, meaning)) {
+      ImGui::SameLine();
+      if (ImGui::SmallButton("reset"))
+        app.own_colours.set(app.theme, meaning, palette(app.theme).of(meaning));
+    }
+    if (const std::string warning = app.own_colours.warning(app.theme, meaning); !warning.empty())
+      ImGui::TextColored(ink(ctx.colors().text), "   %s", warning.c_str());
+    ImGui::PopID();
+  }
+  ImGui::BeginDisabled(!app.own_colours.any(app.theme));
+  if (ImGui::Button("The theme's colours")) app.own_colours.reset(app.theme);
+  ImGui::EndDisabled();
+}
+
 void OptionsView::colours(Context& ctx) {
   AppState& app = ctx.app;
   ImGui::SeparatorText("Colours");
@@ -134,6 +173,13 @@ void OptionsView::colours(Context& ctx) {
       "For colour blindness: lanes, states, severities, runs and up to 16 owners are distinguishable with "
       "protanopia, deuteranopia and tritanopia. Waits are hatched in every theme, so that they do not depend "
       "on colour.");
+  ImGui::TextDisabled(
+      "Each theme has colours of its own below, also in its pictures. One that you choose may be hard to "
+      "tell "
+      "from another, or with a colour blindness.");
+  ImGui::PopTextWrapPos();
+  own_colours(ctx);
+  ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled("Saved in the settings file.");
   ImGui::PopTextWrapPos();
 }

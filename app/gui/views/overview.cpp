@@ -13,6 +13,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/views/panels.h"
+#include "app/gui/views/part_bars.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
 
@@ -139,7 +140,7 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
   ctx.canvas.text_in(line, worst->evidence, mix(c.muted, c.text, 0.5F), Font::small);
   if (ctx.hovered(whole))
     ctx.tip(worst->evidence + "\nNext: " + worst->next_step + "\nClick to see the findings");
-  if (ctx.clicked(whole)) ctx.ui.show_panel = "findings";
+  if (ctx.activated(whole, "verdict")) ctx.ui.show_panel = "findings";
   room.take_top(8);
 }
 
@@ -303,7 +304,9 @@ void OverviewView::draw(Context& ctx, Rect room) {
   room.take_top(8);
   const float rank_rows = 46 + 24 * static_cast<float>(app.store().ranks().size());
   if (room.h > 190) {
-    const float plot_height = std::clamp(room.h - rank_rows - 12, 100.0F, alone ? room.h * 0.62F : 140.0F);
+    // Alone in a window the plots use the room that few ranks leave.
+    const float rest = room.h - rank_rows - 12;
+    const float plot_height = std::clamp(rest, 100.0F, alone ? std::max(rest, room.h * 0.62F) : 140.0F);
     plots(ctx, room.take_top(plot_height));
     room.take_top(12);
   }

@@ -30,9 +30,10 @@ void Workspace::show_requested_panel(Context& ctx) {
   const bool with_overview = layout == "Watch" || layout == "Memory";
   if (selected && with_overview && inspector_offered_.insert(layout).second) {  // only once: it may be closed
     docks_.open(layout, "inspector", "overview");
-    focus_panel_ = "inspector";
+    show_in_front("inspector");
   }
   put_away_inspector(layout, selected);
+  if (const int by = std::exchange(ctx.ui.next_panel, 0); by != 0) focus_beside(layout, by);
   const std::string name = std::exchange(ctx.ui.show_panel, {});
   if (name.empty() || registry_.find(name) == nullptr) return;
   static constexpr std::array<std::pair<const char*, const char*>, 9> kBeside{{{"inspector", "overview"},
@@ -50,6 +51,22 @@ void Workspace::show_requested_panel(Context& ctx) {
   focus_panel_ = name;
 }
 
+/// Moves the keyboard to the next or previous panel, in the order they were opened; the bars and the step
+/// ruler are the first.
+void Workspace::focus_beside(const std::string& layout, int by) {
+  const std::vector<std::string>& shown = docks_.shown(layout);
+  const auto count = std::ssize(shown) + 1;
+  const auto found = std::ranges::find(shown, focused_panel_);
+  const auto at = ui_.host_chosen || found == shown.end() ? 0 : found - shown.begin() + 1;
+  const auto to = (at + by + count) % count;
+  ui_.host_chosen = to == 0;
+  ImGui::SetNavCursorVisible(true);
+  if (to == 0)
+    ImGui::SetWindowFocus(kHostWindow);
+  else
+    focus_panel_ = shown[static_cast<std::size_t>(to - 1)];
+}
+
 /// If the Inspector and the Overview are tabs of one place, the Overview is in front without a selection,
 /// also when the window opens; the next selection brings the Inspector back. A panel that the user has put in
 /// front stays.
@@ -60,11 +77,17 @@ void Workspace::put_away_inspector(const std::string& layout, bool selected) {
   place.selected = selected;
   if (!docks_.share_a_place(layout, "inspector", "overview")) return;
   if (selected) {
-    if (std::exchange(place.put_away, false)) focus_panel_ = "inspector";
+    if (std::exchange(place.put_away, false)) show_in_front("inspector");
   } else if (begins || docks_.in_front(layout, "inspector")) {
     place.put_away = true;
-    focus_panel_ = "overview";
+    show_in_front("overview");
   }
+}
+
+/// Who walks over spans or parameters with the arrow keys goes on with that.
+void Workspace::show_in_front(const std::string& name) {
+  focus_panel_ = name;
+  if (walks_) focus_again_ = focused_panel_;
 }
 
 void Workspace::panel_window(Context& ctx, const std::string& name) {
@@ -79,9 +102,14 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
                        ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoFocusOnAppearing);
   if (drawn) {
-    if (focus_panel_ == name) focus_panel_.clear();
-    ctx.enter_window();
     ImGuiWindow* const window = ImGui::GetCurrentWindow();
+    if (focus_panel_ == name) {
+      focus_panel_ = std::exchange(focus_again_, {});
+      // Its first item, or ImGui would not move from none to the next at Tab.
+      const bool first = window == ImGui::GetCurrentContext()->NavWindow && window->NavLastIds[0] == 0;
+      if (first) ImGui::NavInitWindow(window, false);
+    }
+    ctx.enter_window();
     const ImGuiDockNode* const node = window->DockNode;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const ImVec2 size = ImGui::GetContentRegionAvail();
@@ -90,12 +118,20 @@ void Workspace::panel_window(Context& ctx, const std::string& name) {
     std::vector<std::string> shows;
     for (const Choice& choice : choices)
       shows.push_back(choice.labels[static_cast<std::size_t>(choice.chosen)]);
-    placed_.push_back({name, room, std::move(shows), ImGui::GetWindowViewport() != ImGui::GetMainViewport()});
+    const bool focused =
+        ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows | ImGuiFocusedFlags_NoPopupHierarchy);
+    if (focused) {
+      focused_panel_ = name;
+      ui_.host_chosen = false;
+    }
+    placed_.push_back(
+        {name, room, std::move(shows), ImGui::GetWindowViewport() != ImGui::GetMainViewport(), focused});
     // Alone in a docked place it has neither a tab nor a title bar as a floating window has: its title line
     // serves as the drag handle.
     const bool alone = node != nullptr && node->IsHiddenTabBar() &&
                        ImGui::DockNodeGetRootNode(window->DockNode)->IsDockSpace();
     const Rect title = panel(ctx, *view, choices, room, alone);
+    if (ctx.key_item(title, "title").chosen) panel_menu(ctx, *view, title);
     switch (ctx.drag(view, title, 0)) {
       case Context::Drag::clicked:
         panel_menu(ctx, *view, title);

@@ -36,6 +36,9 @@ class PartitionView final : public View {
   void row(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
   void scroll_to_selected(const MapRows& rows, std::uint32_t rank, float room);
+  /// Arrows go to the parameters and ranks beside the selected ones; Enter follows the parameter on the
+  /// timeline.
+  static void keys(Context& ctx, const Rect& map, const MapRows& rows, const ElementAxis& elements);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
@@ -185,6 +188,37 @@ void PartitionView::scroll_to_selected(const MapRows& rows, std::uint32_t rank, 
     scroll_ = std::min(row->y, std::max(scroll_, row->y + row->height - room));
 }
 
+void PartitionView::keys(Context& ctx, const Rect& map, const MapRows& rows, const ElementAxis& elements) {
+  AppState& app = ctx.app;
+  const Context::KeyArea area = ctx.key_area(map, "parameters and ranks");
+  if (elements.size() == 0) return;
+  if (area.across != 0 || area.down != 0) {
+    std::vector<std::uint32_t> ranks;
+    for (const MapRow& row : rows.rows)
+      if (row.rank != ev::kNoId) ranks.push_back(row.rank);
+    const Selection s = app.selection;
+    const auto moved = [](std::ptrdiff_t from, int by, std::size_t count) {
+      return static_cast<std::size_t>(
+          std::clamp<std::ptrdiff_t>(from + by, 0, static_cast<std::ptrdiff_t>(count) - 1));
+    };
+    const auto found = std::ranges::find(ranks, s.rank);
+    const std::uint32_t rank =
+        ranks[found == ranks.end() ? 0 : moved(found - ranks.begin(), area.down, ranks.size())];
+    const auto param =
+        static_cast<std::uint32_t>(s.param == ev::kNoId ? elements.param_at(app.elements.begin)
+                                                        : moved(s.param, area.across, elements.size()));
+    if (param >= elements.size()) return;
+    app.select_param(param, rank);
+    const double begin = elements.begin(param), end = elements.end(param);
+    UnitRange& shown = app.elements;
+    if (begin < shown.begin || end > shown.end) shown.pan((begin + end - shown.begin - shown.end) / 2);
+  }
+  if (area.chosen && app.selection.param != ev::kNoId) {
+    follow_param(app.timeline, app.selection.param);
+    app.timeline_scroll = 0;
+  }
+}
+
 void PartitionView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.store().has_tables() || app.store().tables().params.empty()) {
@@ -204,7 +238,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
     if (cells_.uses().reading()) ctx.moving = true;
   }
   room = {room.x + 12, room.y, room.w - 20, room.h};
-  if (room.h > 90) draw_partition_legend(ctx, room.take_bottom(24), cells_);
+  Rect legend = room.h > 90 ? room.take_bottom(24) : Rect{};
   Rect top = room.take_top(kAxis);
   top.take_left(kRankGutter);
   axis(ctx, top, elements);
@@ -213,6 +247,11 @@ void PartitionView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "No rank passes the filter", "The filter is above the timeline.");
     return;
   }
+  if (!legend.empty()) {
+    // Below the last row, where the rows do not fill the panel.
+    legend.y = std::min(legend.y, room.y + rows.height + 4);
+    draw_partition_legend(ctx, legend, cells_);
+  }
   const Rect map{room.x + kRankGutter, room.y, room.w - kRankGutter, room.h};
   if (ctx.hovered(map) && !(ctx.pointer.ctrl && ctx.pointer.shift) && ctx.pointer.wheel != 0) {
     app.elements.zoom(std::pow(ctx.pointer.shift ? 0.5 : 0.82, static_cast<double>(ctx.pointer.wheel)),
@@ -220,12 +259,14 @@ void PartitionView::draw(Context& ctx, Rect room) {
     ctx.pointer.wheel = 0;
   }
   scroll_to_selected(rows, app.selection.rank, room.h);
-  ctx.scroll(this, room, rows.height, scroll_);
-  const Context::Drag drag = ctx.drag(&pan_owner_, map, 0);
+  ctx.scroll("rows", room, rows.height, scroll_);
+  const Context::Drag drag =
+      ctx.drag(&pan_owner_, {map.x, map.y, map.w - 8, map.h}, 0);  // not on the scroll bar
   if (drag == Context::Drag::going) {
     app.elements.pan(static_cast<double>(-ctx.pointer.dx / map.w) * (shown_.end - shown_.begin));
     scroll_ -= ctx.pointer.dy;
   }
+  keys(ctx, map, rows, elements);
   const Clip clip(ctx.canvas, room);
   int labelled = 0;  // names in the first row only: all rows have the same columns
   for (const MapRow& of : rows.rows) {

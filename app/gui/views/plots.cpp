@@ -1,6 +1,8 @@
 #include "app/gui/views/plots.h"
 
+#include <imgui_internal.h>
 #include <implot.h>
+#include <implot_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +12,9 @@
 #include "app/analysis/statistics.h"
 #include "app/gui/model/curve.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/step_of.h"
 #include "app/gui/model/time_axis.h"
+#include "app/gui/views/plot_menu.h"
 
 namespace shardscope::gui {
 
@@ -132,8 +136,11 @@ bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags) {
   ImGui::SetCursorScreenPos({rect.x, rect.y});
   // ImPlot draws the frame of a plot as ImGui that of a field, once its axes are set up.
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 0);
+  // The keyboard reaches a plot by Context::key_area(): ImPlot's item does nothing with keys.
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
   if (ImPlot::BeginPlot(id, {rect.w, rect.h}, flags | ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText))
     return true;
+  ImGui::PopItemFlag();
   ImGui::PopStyleVar();
   ImGui::PopFont();
   return false;
@@ -141,6 +148,7 @@ bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags) {
 
 void end_plot(Context&) {
   ImPlot::EndPlot();
+  ImGui::PopItemFlag();
   ImGui::PopStyleVar();
   ImGui::PopFont();
 }
@@ -149,6 +157,82 @@ bool plot_clicked() {
   return ImPlot::IsPlotHovered() && ImGui::IsMouseReleased(0) &&
          ImGui::GetIO().MouseDragMaxDistanceSqr[0] < 9;
 }
+
+namespace {
+
+/// Chooses the axis of a plot whose shown values are `shown`, says so in `title`, and drops what a
+/// logarithmic axis cannot show. Returns whether it is logarithmic.
+bool choose_scale(AxisScale chosen, bool logarithmic, std::vector<std::vector<double>>& shown,
+                  std::string& title) {
+  if (chosen == AxisScale::automatic) {
+    if (!logarithmic && spans_decades(shown)) {
+      logarithmic = true;
+      title += ", logarithmic";
+    }
+  } else {
+    logarithmic = chosen == AxisScale::logarithmic;
+    if (logarithmic) title += ", logarithmic";
+  }
+  std::size_t dropped = 0;
+  if (logarithmic)
+    for (std::vector<double>& values : shown) dropped += drop_not_positive(values);
+  if (dropped > 0) title += ", without values up to 0";
+  return logarithmic;
+}
+
+std::string as_text(const StepPlot& plot, std::size_t count) {
+  std::string out = "step";
+  for (const Curve& curve : plot.curves)
+    out += "\t" + (curve.label.empty() ? plot.title : curve.label) +
+           (plot.unit.empty() ? "" : " (" + plot.unit + ")");
+  for (std::size_t i = 0; i < count; ++i) {
+    out += "\n" + std::to_string(plot.first_step + i);
+    for (const Curve& curve : plot.curves) {
+      char number[32] = "";
+      if (i < curve.values.size() && std::isfinite(curve.values[i]))
+        std::snprintf(number, sizeof number, "%.9g", curve.values[i]);
+      out += "\t" + std::string(number);
+    }
+  }
+  return out;
+}
+
+const std::string& kept_as(const StepPlot& plot) { return plot.kept_as.empty() ? plot.title : plot.kept_as; }
+
+/// `shows`: of each curve, where there are several.
+void step_plot_menu(Context& ctx, const Rect& anchor, const StepPlot& plot, std::size_t count,
+                    const std::vector<bool>& shows) {
+  UiState& ui = ctx.ui;
+  std::vector<OverlayItem> more{
+      {"All steps", "double click", !ui.steps.all, false, [&ui] { ui.steps.all = true; }},
+      {"Copy values", "", count > 0, false, [&ui, text = as_text(plot, count)] {
+         ImGui::SetClipboardText(text.c_str());
+         ui.say("Copied the values");
+       }}};
+  for (std::size_t i = 0; plot.curves.size() > 1 && i < std::min(shows.size(), plot.curves.size()); ++i)
+    more.push_back({"Show " + plot.curves[i].label, "", true, shows[i],
+                    [&ui, id = plot.title + "/" + plot.curves[i].label] { ui.toggled_curve = id; }});
+  open_plot_menu(ctx, anchor, kept_as(plot), std::move(more));
+}
+
+/// Index of the step that the arrow keys go to; -1: none.
+int step_by_keys(Context& ctx, const Context::KeyArea& keys, const StepPlot& plot, std::size_t count) {
+  StepAxis& axis = ctx.ui.steps;
+  const AppState& app = ctx.app;
+  const auto steps = app.run ? app.store().steps() : std::span<const store::StepRow>();
+  const auto now = step_of(steps, app.run ? app.now_ns() : 0);
+  const auto at =
+      static_cast<int>(now ? steps[*now].step : plot.first_step) - static_cast<int>(plot.first_step);
+  if (keys.down != 0) {
+    const double half = std::max(kFewestSteps, (axis.end - axis.begin) * std::pow(0.8, -keys.down)) / 2;
+    const double centre = std::clamp(static_cast<double>(plot.first_step) + at, axis.begin, axis.end);
+    axis = {centre - half, centre + half, 2 * half >= static_cast<double>(count)};
+  }
+  if (keys.across == 0 || count == 0) return -1;
+  return std::clamp(at + keys.across, 0, static_cast<int>(count) - 1);
+}
+
+}  // namespace
 
 int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
   StepPlot plot = asked;
@@ -168,10 +252,9 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
                              static_cast<std::size_t>(std::max(8.0F, room.w))));
     shown.push_back(points.back().y);
   }
-  if (!plot.logarithmic && spans_decades(shown)) {
-    plot.logarithmic = true;
-    plot.title += ", logarithmic";
-  }
+  plot.logarithmic =
+      choose_scale(ctx.app.plot_scales.of(kept_as(asked)), plot.logarithmic, shown, plot.title);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i].y = shown[i];
   const Scale scale = plot.logarithmic ? Scale::logarithmic : Scale::linear;
   if (plot.curves.size() == 1)
     plot_head(ctx, head, plot.title, with_unit(last_of(plot.curves[0]), plot.digits, plot.unit));
@@ -179,15 +262,23 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
     head_of_curves(ctx, head, plot);
   const auto range = value_range(shown, plot.from_zero ? Zero::shown : Zero::not_shown, scale);
   if (!range) {
-    ctx.canvas.text_in(room, count == 0 ? "no values yet" : "no values in this range", ctx.colors().muted,
-                       Font::small, Align::centre);
+    ctx.canvas.text_in(room,
+                       count == 0         ? "no values yet"
+                       : plot.logarithmic ? "no values above 0 in this range"
+                                          : "no values in this range",
+                       ctx.colors().muted, Font::small, Align::centre);
     if (count > 0 && ctx.clicked(room)) axis.all = true;
-    return -1;
+    const Context::KeyArea keys = ctx.key_area(room, asked.title);
+    if (menu_clicked(ctx, room)) step_plot_menu(ctx, at_pointer(ctx), asked, count, {});
+    if (keys.chosen || keys.menu) step_plot_menu(ctx, room, asked, count, {});
+    return step_by_keys(ctx, keys, asked, count);
   }
   // In a low plot the legend would cover the curves: their names are in the header.
   constexpr float kLegendRoom = 110;
   const bool legend = plot.curves.size() > 1 && room.h >= kLegendRoom;
-  if (!begin_plot(ctx, ("##" + asked.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend)) return -1;
+  if (!begin_plot(ctx, ("##" + asked.title).c_str(), room,
+                  ImPlotFlags_NoMenus | (legend ? 0 : ImPlotFlags_NoLegend)))
+    return -1;
   double begin = axis.begin;
   double end = axis.end;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch,
@@ -203,13 +294,15 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
   } else {
     // ImPlot's own ticks overlap in a low plot.
     constexpr float kTickRoom = 26;
-    const auto ticks =
-        ticks_between(range->low, range->high, std::max(2, static_cast<int>(room.h / kTickRoom)));
+    constexpr int kMostTicks = 8;
+    const auto ticks = ticks_between(range->low, range->high,
+                                     std::clamp(static_cast<int>(room.h / kTickRoom), 2, kMostTicks));
     if (!ticks.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()));
   }
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
   time_on_steps(ctx);
+  std::vector<bool> shows;
   for (std::size_t i = 0; i < points.size(); ++i) {
     ImPlotSpec spec;
     spec.LineColor = ink(plot.curves[i].color);
@@ -222,7 +315,15 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
     }
     ImPlot::PlotLine(plot.curves[i].label.c_str(), points[i].x.data(), points[i].y.data(),
                      static_cast<int>(points[i].x.size()), spec);
+    ImPlotItem* const item = ImPlot::GetItem(plot.curves[i].label.c_str());
+    if (item != nullptr && ctx.ui.toggled_curve == asked.title + "/" + plot.curves[i].label) {
+      item->Show = !item->Show;
+      ctx.ui.toggled_curve.clear();
+      ctx.moving = true;
+    }
+    shows.push_back(item == nullptr || item->Show);
   }
+  const bool menu = plot_menu_clicked();
   const auto hovered = hovered_step(ctx, plot, count);
   const bool clicked = hovered && plot_clicked();
   const bool fit = ImPlot::IsPlotHovered() && ImGui::IsMouseDoubleClicked(0);
@@ -232,16 +333,36 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
   } else if (begin != axis.begin || end != axis.end) {
     axis = {begin, end, false};
   }
-  return clicked ? static_cast<int>(*hovered) : -1;
+  const Context::KeyArea keys = ctx.key_area(room, asked.title);
+  if (menu) step_plot_menu(ctx, at_pointer(ctx), asked, count, shows);
+  if (keys.chosen || keys.menu) step_plot_menu(ctx, room, asked, count, shows);
+  const int by_keys = step_by_keys(ctx, keys, asked, count);
+  return clicked ? static_cast<int>(*hovered) : by_keys;
 }
+
+namespace {
+
+void distribution_menu(Context& ctx, const Rect& room, const std::string& kept, bool clicked) {
+  const Context::KeyArea keys = ctx.key_area(room, kept);
+  if (clicked)
+    open_plot_menu(ctx, at_pointer(ctx), kept);
+  else if (keys.chosen || keys.menu)
+    open_plot_menu(ctx, room, kept);
+}
+
+}  // namespace
 
 void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot) {
   Rect room = rect;
+  const std::string kept = "distribution of " + plot.title;
+  const bool logarithmic = ctx.app.plot_scales.of(kept) == AxisScale::logarithmic;
   ImPlotRange range(INFINITY, -INFINITY);
   std::vector<std::vector<double>> values;
   std::string medians;
+  std::size_t dropped = 0;
   for (const Curve& curve : plot.curves) {
     values.push_back(finite(curve.values));
+    if (logarithmic) dropped += std::erase_if(values.back(), [](double value) { return value <= 0; });
     std::ranges::sort(values.back());
     if (values.back().empty()) continue;
     range.Min = std::min(range.Min, values.back().front());
@@ -250,9 +371,14 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
                decimal(analysis::quantile(values.back(), 0.5), plot.digits);
   }
   if (!medians.empty() && !plot.unit.empty()) medians += " " + plot.unit;
-  plot_head(ctx, room.take_top(kTitle), plot.title + ", median", medians);
+  plot_head(ctx, room.take_top(kTitle),
+            plot.title + (logarithmic ? ", logarithmic" : "") +
+                (dropped > 0 ? ", without values up to 0" : "") + ", median",
+            medians);
   if (range.Min > range.Max) {
-    ctx.canvas.text_in(room, "no values yet", ctx.colors().muted, Font::small, Align::centre);
+    ctx.canvas.text_in(room, dropped > 0 ? "no values above 0" : "no values yet", ctx.colors().muted,
+                       Font::small, Align::centre);
+    distribution_menu(ctx, room, kept, menu_clicked(ctx, room));
     return;
   }
   if (range.Max <= range.Min) range.Max = range.Min + std::max(1e-9, std::fabs(range.Min) * 0.01);
@@ -262,8 +388,13 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
   const int bins = std::clamp(static_cast<int>(std::ceil(2 * std::cbrt(static_cast<double>(most)))), 4, 80);
   const bool legend = plot.curves.size() > 1;
   // Differs from the name of a step plot with the same title, which would share its axes.
-  if (!begin_plot(ctx, ("##distribution of " + plot.title).c_str(), room, legend ? 0 : ImPlotFlags_NoLegend))
+  if (!begin_plot(ctx, ("##" + kept).c_str(), room,
+                  ImPlotFlags_NoMenus | (legend ? 0 : ImPlotFlags_NoLegend)))
     return;
+  // Of its own: equal widths on a linear axis, equal ratios on a logarithmic one.
+  const std::vector<double> edges =
+      logarithmic ? log_edges(range.Min, range.Max, static_cast<std::size_t>(bins)) : std::vector<double>();
+  if (logarithmic) ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
   ImPlot::SetupAxes(nullptr, nullptr,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit,
                     ImPlotAxisFlags_NoMenus | ImPlotAxisFlags_NoSideSwitch | ImPlotAxisFlags_AutoFit |
@@ -280,6 +411,14 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
     spec.FillColor = ink(plot.curves[i].color);
     spec.FillAlpha = legend ? 0.45F : 0.8F;
     spec.LineColor = ink(plot.curves[i].color);
+    if (logarithmic) {
+      std::vector<double> shares = shares_in(values[i], edges);
+      shares.push_back(shares.back());  // the right end of the last bar
+      spec.Flags = ImPlotStairsFlags_Shaded;
+      ImPlot::PlotStairs(plot.curves[i].label.c_str(), edges.data(), shares.data(),
+                         static_cast<int>(edges.size()), spec);
+      continue;
+    }
     spec.Flags = ImPlotHistogramFlags_Density;
     ImPlot::PlotHistogram(plot.curves[i].label.c_str(), values[i].data(), static_cast<int>(values[i].size()),
                           bins, 1, range, spec);
@@ -287,82 +426,26 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
   if (ImPlot::IsPlotHovered()) {
     const double width = (range.Max - range.Min) / bins;
     const double x = ImPlot::GetPlotMousePos().x;
-    const double from = range.Min + std::floor((x - range.Min) / width) * width;
+    double from = range.Min + std::floor((x - range.Min) / width) * width, to = from + width;
+    if (logarithmic) {
+      const auto above = std::ranges::upper_bound(edges, x);
+      const auto bin = std::clamp<std::ptrdiff_t>(above - edges.begin(), 1, std::ssize(edges) - 1);
+      from = edges[static_cast<std::size_t>(bin) - 1];
+      to = edges[static_cast<std::size_t>(bin)];
+    }
     Details details;
-    details.title = decimal(from, plot.digits) + " to " + with_unit(from + width, plot.digits, plot.unit);
+    details.title = decimal(from, plot.digits) + " to " + with_unit(to, plot.digits, plot.unit);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto in_bin = std::ranges::count_if(values[i], [&](double v) {
-        return v >= from && (v < from + width || (v == range.Max && from + width >= v));
-      });
+      const auto in_bin = std::ranges::count_if(
+          values[i], [&](double v) { return v >= from && (v < to || (v == range.Max && to >= v)); });
       details.fields.push_back(
           {plot.curves[i].label, std::to_string(in_bin) + " of " + std::to_string(values[i].size()), "", ""});
     }
     ctx.tip(details);
   }
+  const bool menu = plot_menu_clicked();
   end_plot(ctx);
-}
-
-void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts, double whole,
-                 const std::function<std::string(double)>& text) {
-  ctx.canvas.fill(rect, ctx.colors().line, 0.5F);
-  if (!(whole > 0)) return;
-  double before = 0;
-  for (const Part& part : parts) {
-    if (part.value <= 0) continue;
-    const float x0 = rect.x + static_cast<float>(std::min(1.0, before / whole)) * rect.w;
-    before += part.value;
-    const float x1 = rect.x + static_cast<float>(std::min(1.0, before / whole)) * rect.w;
-    const Rect piece{x0, rect.y, x1 - x0 - (x1 - x0 > 3 ? 1.0F : 0.0F), rect.h};
-    ctx.canvas.fill(piece, part.color, part.hatched ? 0.35F : 1);
-    if (part.hatched) ctx.canvas.hatch(piece, part.color, 1, 5);
-    if (ctx.hovered(piece)) {
-      ctx.tip(part.label + ": " + text(part.value) + ", " + decimal(100 * part.value / whole, 1) + " %");
-    }
-  }
-}
-
-std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank) {
-  const TimePartition& time = rank.time;
-  const Part checkpoint{"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false};
-  if (time.total_ns > 0 && !time.known()) {
-    return {{"unrecorded: events are missing, or the detail was below modules",
-             static_cast<double>(time.total_ns - time.checkpoint_ns), c.of(Meaning::neutral), true},
-            checkpoint};
-  }
-  std::vector<Part> out{
-      {"compute", static_cast<double>(time.compute_ns), c.of(Meaning::compute), false},
-      {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(kExposedComm), true}};
-  const bool copies = rank.copies_known || time.total_ns == 0;
-  if (copies)
-    out.push_back({"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(kExposedCopy), true});
-  out.push_back(checkpoint);
-  out.push_back({copies ? "idle" : "idle or copying", static_cast<double>(time.idle_ns),
-                 c.of(Meaning::neutral), false});
-  if (time.unrecorded_ns > 0) {
-    out.push_back(
-        {"unrecorded", static_cast<double>(time.unrecorded_ns), mix(c.muted, c.panel, 0.25F), true});
-  }
-  return out;
-}
-
-std::vector<Part> overlap_parts(const Palette& c, const analysis::RankSummary& rank) {
-  const auto exposed = static_cast<double>(rank.time.exposed_comm_ns);
-  return {{"hidden behind computation", static_cast<double>(rank.time.comm_ns) - exposed,
-           c.of(Meaning::gather), false},
-          {"exposed (not the same as blocking: see the waits)", exposed, c.of(kExposedComm), true}};
-}
-
-void time_legend(Context& ctx, Rect room, const analysis::RankSummary& rank) {
-  for (const Part& part : time_parts(ctx.colors(), rank)) {
-    const float w = ctx.canvas.width(part.label, Font::small) + 30;
-    if (room.w < w) return;
-    Rect place = room.take_left(w);
-    const Rect mark{place.x, place.y + (place.h - 10) / 2, 14, 10};
-    ctx.canvas.fill(mark, part.color, part.hatched ? 0.35F : 1);
-    if (part.hatched) ctx.canvas.hatch(mark, part.color, 1, 5);
-    ctx.canvas.text_in({mark.right() + 5, place.y, place.w, place.h}, part.label, ctx.colors().muted,
-                       Font::small);
-  }
+  distribution_menu(ctx, room, kept, menu);
 }
 
 }  // namespace shardscope::gui

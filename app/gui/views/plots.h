@@ -1,4 +1,4 @@
-// Plots: values per step and distributions with ImPlot; stacked bars on the canvas.
+// Plots with ImPlot: values per step, and distributions.
 #pragma once
 
 #include <string>
@@ -24,7 +24,9 @@ struct StepPlot {
   bool from_zero = false;
   bool logarithmic = false;
   int digits = 3;
+  std::string kept_as{};  ///< name of the choice of its axis (PlotScales); empty: the title
 };
+/// Right button, or Enter: a menu for the axis, the steps and the curves. Arrow keys: the step beside, zoom.
 /// Returns the index of the clicked step, or -1.
 int step_plot(Context& ctx, const Rect& rect, const StepPlot& plot);
 
@@ -41,22 +43,5 @@ bool begin_plot(Context& ctx, const char* id, const Rect& rect, int flags = 0);
 void end_plot(Context& ctx);
 /// The button was pressed and released over the plot without a drag, which would pan it.
 [[nodiscard]] bool plot_clicked();
-
-struct Part {
-  std::string label;
-  double value = 0;
-  Rgb color = 0;
-  bool hatched = false;
-};
-/// One bar divided by the parts' shares of `whole`; a tooltip names each part.
-void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts, double whole,
-                 const std::function<std::string(double)>& text);
-
-/// The parts of a rank's time (metrics 2.2), in order; if unknown, a single part that says so.
-[[nodiscard]] std::vector<Part> time_parts(const Palette& colors, const analysis::RankSummary& rank);
-/// A rank's communication: hidden behind computation, and exposed.
-[[nodiscard]] std::vector<Part> overlap_parts(const Palette& colors, const analysis::RankSummary& rank);
-/// Draws names and colours of these parts in a row.
-void time_legend(Context& ctx, Rect rect, const analysis::RankSummary& rank);
 
 }  // namespace shardscope::gui

@@ -28,7 +28,7 @@ void draw_left_out(Context& ctx, const TimelineRow& row, const Rect& lanes) {
                    lanes.h};
   const bool over = ctx.hovered(place);
   ctx.canvas.text_in(place, text, over ? ctx.colors().accent : ctx.colors().muted, Font::small);
-  if (!over || !ctx.pointer.pressed[0]) return;
+  if (!ctx.activated(place, "show all lane rows")) return;
   TimelineOptions& options = ctx.app.timeline;
   options.automatic = false;
   options.compute_depths = kComputeDepths;

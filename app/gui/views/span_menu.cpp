@@ -11,13 +11,12 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/own_order.h"
 #include "app/gui/model/rank_order.h"
+#include "app/gui/views/plot_menu.h"
 #include "app/store/span_time.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::gui {
 namespace {
-
-Rect at_pointer(const Context& ctx) { return {ctx.pointer.x, ctx.pointer.y, 1, 1}; }
 
 void copy(UiState& ui, const std::string& text) {
   ImGui::SetClipboardText(text.c_str());
@@ -49,7 +48,7 @@ void zoom_to_span(AppState& app, store::LaneId lane, const store::Span& span) {
   app.follow = false;
 }
 
-void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span) {
+void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span, std::optional<Rect> anchor) {
   AppState& app = ctx.app;
   UiState& ui = ctx.ui;
   app.select_span(lane, span);
@@ -92,10 +91,10 @@ void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span) {
                        app.breaks.add(app.store(), {BreakKind::param, param});
                        ui.show_panel = "stepper";
                      }});
-  ctx.menu(at_pointer(ctx), std::move(items));
+  ctx.menu(anchor.value_or(at_pointer(ctx)), std::move(items));
 }
 
-void open_rank_menu(Context& ctx, std::uint32_t rank) {
+void open_rank_menu(Context& ctx, std::uint32_t rank, std::optional<Rect> anchor) {
   AppState& app = ctx.app;
   UiState& ui = ctx.ui;
   app.select_rank(rank);
@@ -133,7 +132,7 @@ void open_rank_menu(Context& ctx, std::uint32_t rank) {
                    }});
   items.push_back(
       {"Copy its name", "", true, false, [&ui, rank] { copy(ui, "rank " + std::to_string(rank)); }});
-  ctx.menu(at_pointer(ctx), std::move(items));
+  ctx.menu(anchor.value_or(at_pointer(ctx)), std::move(items));
 }
 
 }  // namespace shardscope::gui

@@ -7,7 +7,7 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/stage_memory.h"
-#include "app/gui/views/plots.h"
+#include "app/gui/views/part_bars.h"
 
 namespace shardscope::gui {
 namespace {

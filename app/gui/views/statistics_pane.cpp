@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/gui/model/format.h"
+#include "app/gui/views/choices.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/plots.h"
 
@@ -183,6 +184,8 @@ void StatisticsPane::by_step(Context& ctx, const Rect& rect) {
     const auto at = found.find(step.step);
     curve.values.push_back(at == found.end() ? 0.0 : static_cast<double>(at->second) * 1e-6);
   }
+  const double last = curve.values.back();
+  plot.digits = last >= 100 ? 0 : last >= 10 ? 1 : last >= 1 ? 2 : 3;
   plot.curves.push_back(std::move(curve));
   const int clicked = step_plot(ctx, rect, plot);
   if (clicked >= 0 && static_cast<std::size_t>(clicked) < steps.size())
@@ -222,12 +225,14 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   const ImVec2 size = ImPlot::GetPlotSize();
   const float ground = at.y + size.y;
   std::optional<std::size_t> over;
+  std::vector<Rect> places;
   // Bars of a drag, from where it began to the pointer.
   const Context::Drag drag = ctx.drag(&dragged_from_, {at.x, at.y, size.x, size.y}, 0);
   const bool inside = ctx.hovered({at.x, at.y, size.x, size.y});
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     const float x0 = ImPlot::PlotToPixels(std::max(edges[i], least), 0).x;
     const float x1 = ImPlot::PlotToPixels(edges[i + 1], 0).x;
+    places.push_back({x0, at.y, std::max(2.0F, x1 - x0), size.y});
     const bool at_pointer = ctx.pointer.x >= x0 && ctx.pointer.x < x1;
     if (at_pointer && (inside || drag != Context::Drag::none)) over = i;
     const float from = std::min(ctx.ui.drag_from_x, ctx.pointer.x),
@@ -255,30 +260,60 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
   }
   ImPlot::PopPlotClipRect();
   end_plot(ctx);
-  const auto show_only = [&](std::size_t a_bar, std::size_t b_bar) {
-    ctx.app.find.filter.time_ns = times_of(histogram, a_bar, b_bar);
-  };
+  keys(ctx, {at.x, at.y, size.x, size.y}, places);
   if (drag == Context::Drag::dropped || drag == Context::Drag::clicked) {
     // Beyond an end of the plot the drag ends at its last bar.
     const std::size_t last = histogram.counts.size() - 1;
     const std::size_t to = over ? *over : ctx.pointer.x < at.x ? 0 : last;
     const std::size_t from = std::exchange(dragged_from_, std::nullopt).value_or(to);
-    if (from != to || histogram.counts[to] > 0) show_only(from, to);
+    if (from != to || histogram.counts[to] > 0) show_only(ctx, from, to);
     return;
   }
-  if (drag != Context::Drag::none || !over || histogram.counts[*over] == 0) return;
-  ctx.tip(
-      time_text(edges[*over]) + " to " + time_text(edges[*over + 1]) + ": " +
-      grouped(static_cast<std::int64_t>(histogram.counts[*over])) + " of " +
-      grouped(static_cast<std::int64_t>(all.times.count())) +
-      " spans. Click to show only these, drag over several bars to show those. The lines are p50, p95 and "
-      "p99.");
+  if (drag == Context::Drag::none && over && histogram.counts[*over] > 0) tip_of_bar(ctx, *over);
+}
+
+void StatisticsPane::show_only(Context& ctx, std::size_t a_bar, std::size_t b_bar) const {
+  ctx.app.find.filter.time_ns = times_of(found_.histogram(), a_bar, b_bar);
+}
+
+void StatisticsPane::tip_of_bar(Context& ctx, std::size_t bar) const {
+  const TimeHistogram& histogram = found_.histogram();
+  ctx.tip(time_text(histogram.edges[bar]) + " to " + time_text(histogram.edges[bar + 1]) + ": " +
+          grouped(static_cast<std::int64_t>(histogram.counts[bar])) + " of " +
+          grouped(static_cast<std::int64_t>(ctx.app.find.statistics.whole().times.count())) +
+          " spans. Click or Enter to show only these, drag or Shift and arrow keys for several bars. The "
+          "lines are "
+          "p50, p95 and p99.");
+}
+
+void StatisticsPane::keys(Context& ctx, const Rect& room, const std::vector<Rect>& places) {
+  const Context::KeyArea area = ctx.key_area(room, "histogram");
+  if (!area.at || places.empty()) {
+    bars_from_.reset();
+    return;
+  }
+  const auto last = std::ssize(places) - 1;
+  bar_ = std::min(bar_, places.size() - 1);
+  if (area.across != 0) {
+    if (!ImGui::GetIO().KeyShift)
+      bars_from_.reset();
+    else if (!bars_from_)
+      bars_from_ = bar_;
+    bar_ = static_cast<std::size_t>(
+        std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(bar_) + area.across, 0, last));
+  }
+  const std::size_t from = bars_from_ ? std::min(*bars_from_, places.size() - 1) : bar_;
+  for (std::size_t i = std::min(from, bar_); i <= std::max(from, bar_); ++i)
+    ctx.canvas.outline(places[i], ctx.colors().text, 1, 1);
+  tip_of_bar(ctx, bar_);
+  if (area.chosen) show_only(ctx, from, bar_);
 }
 
 void StatisticsPane::groups(Context& ctx, Rect room) {
   Finder& find = ctx.app.find;
   Rect head = room.take_top(26);
   const Rect copy = head.take_right(86);
+  head.take_right(8);
   if (ctx.button({copy.x, copy.y + 2, copy.w, 22}, "Copy CSV", find.statistics.ready(), Context::Look::plain,
                  "All groups as comma-separated values, times in nanoseconds")) {
     ImGui::SetClipboardText(groups_csv(ctx.app.store(), find.search, find.statistics).c_str());
@@ -299,10 +334,13 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
     }
   }
   head.take_left(106);
-  if (head.w > 300) {
-    const int chosen = ctx.choice_right(head, {"auto", "lin", "log"}, static_cast<int>(find.scale));
-    find.scale = static_cast<HistogramScale>(chosen);
-  }
+  if (head.w > 300)
+    draw_choices(ctx,
+                 {{"scale of the histogram",
+                   {"auto", "lin", "log"},
+                   static_cast<int>(find.scale),
+                   [](AppState& app, int to) { app.find.scale = static_cast<HistogramScale>(to); }}},
+                 head);
   const auto all = static_cast<std::int64_t>(find.statistics.groups().size());
   const auto listed = static_cast<std::int64_t>(found_.groups().of_row.size());
   ctx.canvas.text_in(head,

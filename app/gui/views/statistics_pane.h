@@ -22,6 +22,11 @@ class StatisticsPane {
   void figures(Context& ctx, Rect& room, std::size_t most_lines);
   void plots(Context& ctx, Rect room);
   void bars(Context& ctx, const Rect& room);
+  /// Arrow keys go along the bars, with Shift over several; Enter shows their spans only.
+  /// `places`: of the bars.
+  void keys(Context& ctx, const Rect& room, const std::vector<Rect>& places);
+  void tip_of_bar(Context& ctx, std::size_t bar) const;
+  void show_only(Context& ctx, std::size_t a_bar, std::size_t b_bar) const;
   void by_step(Context& ctx, const Rect& room);
   void groups(Context& ctx, Rect room);
 
@@ -29,6 +34,8 @@ class StatisticsPane {
   FoundGroups found_;
   TableState state_;
   std::optional<std::size_t> dragged_from_;  ///< bar of the histogram at which the drag began
+  std::size_t bar_ = 0;                      ///< bar of the histogram at the keyboard's cursor
+  std::optional<std::size_t> bars_from_;     ///< the other end of several bars
 };
 
 /// Progress of the search and number of hits: "12 345 spans", "searched 40 000 of 1 200 000

@@ -60,7 +60,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
     ctx.canvas.horizontal(right.x + 12, right.bottom() - 4, right.w - 12, c.text);
     ctx.tip("Diagnoses of this run: click to show them");
   }
-  if (ctx.clicked(right)) ctx.ui.show_panel = "findings";
+  if (ctx.activated(right, "findings")) ctx.ui.show_panel = "findings";
 
   std::string source = app.run->source();
   if (const std::size_t slash = source.rfind('/'); app.run->info() && slash != std::string::npos)
@@ -75,7 +75,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   const Rect state{before, rect.y, state_width, rect.h};
   placed_.push_back({"link", state});
   if (ctx.hovered(state)) ctx.canvas.horizontal(state.x, state.bottom() - 4, state.w, c.muted);
-  if (ctx.clicked(state)) ctx.ui.show_panel = connects ? "connection" : "trace_info";
+  if (ctx.activated(state, "link")) ctx.ui.show_panel = connects ? "connection" : "trace_info";
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
   const collector::Viewer::Traffic traffic = app.run->traffic();
   const bool behind = app.run->live() && (traffic.waiting_bytes > 0 || traffic.items_behind > 0);

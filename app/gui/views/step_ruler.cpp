@@ -66,27 +66,27 @@ void Workspace::ruler_label(Context& ctx, const Rect& label) {
   ctx.canvas.text_in({label.x, label.y + 20, label.w, 16},
                      std::to_string(steps.front().step) + " to " + std::to_string(steps.back().step), c.text,
                      Font::mono_small);
-  if (target <= 0 || !ctx.hovered(label)) return;
+  if (target <= 0) return;
+  if (ctx.activated(label, "target")) ctx.ui.show_panel = "options";
+  if (!ctx.hovered(label)) return;
   ctx.tip(grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " of " +
           grouped(static_cast<std::int64_t>(steps.size())) + " steps took longer than the target of " +
           duration(target).text() + ", without pauses. Click: the options");
-  if (ctx.pointer.pressed[0]) ctx.ui.show_panel = "options";
 }
 
-/// Menu for the target duration: that of the step under the pointer, the median, or none.
-void Workspace::target_menu(Context& ctx, const StepBar& bar) {
+/// Menu for the target duration: that of a step, the median, or none.
+void Workspace::target_menu(Context& ctx, const StepBar& bar, const Rect& anchor) {
   AppState& app = ctx.app;
   std::int64_t& target = app.timeline.view.step_target_ns;
   const std::int64_t median = step_bars_.median_ns();
   const std::string step = std::to_string(app.store().steps()[bar.longest].step);
-  ctx.menu({ctx.pointer.x, ctx.pointer.y, 1, 1},
-           {{"Target: step " + step, duration(bar.length_ns).text(), bar.length_ns > 0,
-             target == bar.length_ns, [&target, to = bar.length_ns] { target = to; }},
-            {"Target: the median step", duration(median).text(), median > 0, target == median,
-             [&target, median] { target = median; }},
-            {"No target", "", true, target == 0, [&target] { target = 0; }},
-            {"Another target...", "Options", true, false,
-             [&ctx_ui = ctx.ui] { ctx_ui.show_panel = "options"; }, true}});
+  ctx.menu(anchor, {{"Target: step " + step, duration(bar.length_ns).text(), bar.length_ns > 0,
+                     target == bar.length_ns, [&target, to = bar.length_ns] { target = to; }},
+                    {"Target: the median step", duration(median).text(), median > 0, target == median,
+                     [&target, median] { target = median; }},
+                    {"No target", "", true, target == 0, [&target] { target = 0; }},
+                    {"Another target...", "Options", true, false,
+                     [&ctx_ui = ctx.ui] { ctx_ui.show_panel = "options"; }, true}});
 }
 
 void Workspace::step_ruler(Context& ctx, Rect rect) {
@@ -147,7 +147,7 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     if (ctx.hovered(hit)) {
       ctx.canvas.fill(hit, c.text, 0.08F);
       ctx.tip(text_of(bar, *app.run, target) + (micro_step.empty() ? "" : "\n" + micro_step));
-      if (ctx.pointer.released[1]) target_menu(ctx, bar);
+      if (ctx.pointer.released[1]) target_menu(ctx, bar, {ctx.pointer.x, ctx.pointer.y, 1, 1});
     }
   }
   // A target above the plot is drawn at the top edge.
@@ -184,6 +184,20 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
   if (at_end) {
     ctx.canvas.fill({(grip == Grip::begin ? x0 : x1) - 1, room.y - 2, 3, room.h + 2}, c.accent);
     ctx.tip("Drag to move this end of the shown range");
+  }
+  const Context::KeyArea keys = ctx.key_area(room, "steps");
+  if (keys.across != 0 || keys.chosen || keys.menu) {
+    // As a click: the longest step of the bar at this time, or of one beside it.
+    const std::size_t now = step_of(steps, app.now_ns()).value_or(0);
+    const auto here = std::ranges::upper_bound(bars, now, {}, &StepBar::first) - 1;
+    const auto to = std::clamp<std::ptrdiff_t>(here - bars.begin() + keys.across, 0, std::ssize(bars) - 1);
+    const StepBar& bar = bars[static_cast<std::size_t>(to)];
+    if (keys.across != 0) {
+      app.go_to_step(steps[bar.longest].step);
+      app.select_step(steps[bar.longest].step);
+    } else {
+      target_menu(ctx, bar, {x_at(bar.first), room.y, 1, room.h});
+    }
   }
   switch (ctx.drag(&brush_owner_, room, 0)) {
     case Context::Drag::begun:

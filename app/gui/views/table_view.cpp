@@ -66,6 +66,7 @@ void heads(Context& ctx, const Table& table) {
     // ImGui would left-align it, and reserve room for an absent sort arrow.
     ImGui::TableHeader(("##" + column.name).c_str());
     const bool over = ImGui::IsItemHovered();
+    if (ImGui::IsItemFocused() && menu_key_pressed()) ImGui::TableOpenContextMenu(static_cast<int>(i));
     if ((ImGui::TableGetColumnFlags(static_cast<int>(i)) & ImGuiTableColumnFlags_IsSorted) != 0) room.w -= 12;
     const bool cut = ctx.canvas.text_in(room, column.name, ctx.colors().muted, Font::small,
                                         column.number ? Align::right : Align::left);
@@ -203,14 +204,23 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
           if (first) {
             first = false;
             if (std::exchange(enter, false)) ImGui::SetKeyboardFocusHere();
-            if (ImGui::Selectable("##row", options.chosen == row || state.marked.contains(row),
+            // Selectables extend over half of the spacing on either side.
+            ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ImGui::GetStyle().ItemSpacing.x, 0});
+            const bool pressed =
+                ImGui::Selectable("##row", options.chosen == row || state.marked.contains(row),
                                   ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap,
-                                  {0, options.row_height})) {
+                                  {0, options.row_height});
+            ImGui::PopStyleVar();
+            if (pressed) {
               mark(state, order, row);
               if (!ImGui::GetIO().KeyCtrl && !ImGui::GetIO().KeyShift) hit.clicked = row;
             }
             over = ImGui::IsItemHovered();
             if (over) hit.hovered = row;
+            if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) {
+              ctx.ui.keyboard_at = "row " + std::to_string(i);
+              if (menu_key_pressed()) ImGui::OpenPopup("##of row");
+            }
             if (ImGui::BeginPopupContextItem("##of row")) {
               if (ImGui::MenuItem("Copy row")) {
                 if (!state.marked.contains(row)) state.marked = {row};

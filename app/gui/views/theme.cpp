@@ -16,6 +16,7 @@ void theme_plots(const Palette& c) {
   ImPlotStyle& style = ImPlot::GetStyle();
   style.PlotPadding = {0, 4};
   style.PlotMinSize = {40, 30};
+  style.FitPadding = {0, 0.06F};  // above the highest bar of a distribution
   style.PlotBorderSize = 0;
   style.LabelPadding = {6, 4};
   style.LegendPadding = {6, 4};

@@ -19,6 +19,7 @@
 #include "app/gui/views/relation_arrows.h"
 #include "app/gui/views/span_menu.h"
 #include "app/gui/views/span_painter.h"
+#include "app/gui/views/timeline_keys.h"
 #include "app/gui/views/timeline_marks.h"
 #include "app/gui/views/timeline_menu.h"
 #include "app/gui/views/track_rows.h"
@@ -65,6 +66,7 @@ class TimelineView final : public View {
 
   TrackRows tracks_;
   RankDrag drag_;
+  TimelineKeys keys_;
   std::optional<store::Span> hovered_;
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
@@ -333,11 +335,11 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
   scroll_to_rank(ctx, rows, room.h - 8);
   if (scrolls(ctx.pointer) || ctx.pointer.x < room.x + kGutter) {
-    ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
+    ctx.scroll("rows", room, rows.height + 8, app.timeline_scroll);
   } else {
     const float wheel = ctx.pointer.wheel;
     ctx.pointer.wheel = 0;
-    ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
+    ctx.scroll("rows", room, rows.height + 8, app.timeline_scroll);
     ctx.pointer.wheel = wheel;
   }
   const Rect headers{room.x, room.y, kGutter - 4, room.h};
@@ -413,6 +415,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     const Clip clip(ctx.canvas, lanes);
     marks(ctx, lanes, scale);
   }
+  keys_.look(ctx, rows, room, lanes, kGutter, std::floor(room.y + 4 - app.timeline_scroll), scale);
   const std::optional<store::Span> like = folded || ctx.ui.captured != nullptr ? std::nullopt : hovered_;
   if (like.has_value() != app.hovered_span.has_value() || (like && !alike(*like, *app.hovered_span)))
     ctx.moving = true;  // spans with its name are highlighted in the next frame

@@ -1,4 +1,4 @@
-// Trace info: facts about the run and its recording, and event counts by kind.
+// Trace info: facts about the run and its recording, its machines, and event counts by kind.
 #include "app/gui/model/trace_info.h"
 
 #include <imgui.h>
@@ -26,7 +26,7 @@ class TraceInfoView final : public View {
  private:
   TraceInfo info_;
   std::uint64_t run_ = 0;  ///< Session::number() of info_
-  TableState facts_, events_;
+  TableState facts_, events_, machines_;
 };
 
 std::string whole(const Table& table) {
@@ -38,7 +38,8 @@ std::string whole(const Table& table) {
 void TraceInfoView::header(Context& ctx, Rect& room) {
   if (!ctx.button_right(room, "Copy", true, Context::Look::plain, "Copies all of it as text")) return;
   const TraceInfo::Tables& tables = info_.of(ctx.app, ctx.seconds);
-  ImGui::SetClipboardText((whole(tables.facts) + "\n" + whole(tables.events)).c_str());
+  ImGui::SetClipboardText(
+      (whole(tables.facts) + "\n" + whole(tables.machines) + "\n" + whole(tables.events)).c_str());
   ctx.ui.say("Copied the trace info");
 }
 
@@ -57,6 +58,11 @@ void TraceInfoView::draw(Context& ctx, Rect room) {
     const Rect below = room.take_bottom(std::min(table_height(tables.events), room.h * 0.4F));
     room.take_bottom(8);
     draw_table(ctx, "##trace events", below, tables.events, events_);
+  }
+  if (room.h > 180 && !tables.machines.rows.empty()) {
+    const Rect below = room.take_bottom(std::min(table_height(tables.machines), room.h * 0.35F));
+    room.take_bottom(8);
+    draw_table(ctx, "##machines", below, tables.machines, machines_);
   }
   const TableHit hit = draw_table(ctx, "##trace facts", room, tables.facts, facts_);
   if (!hit.clicked) return;

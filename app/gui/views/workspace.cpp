@@ -43,6 +43,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     app.text_scale = kept_.text_scale;
     app.timeline.view = kept_.view;
     static_cast<RowChoices&>(app.timeline) = kept_.rows;
+    app.plot_scales = kept_.plots;
+    app.own_colours = kept_.colours;
     if (app.breaks.list().empty())
       for (const std::string& line : kept_.breaks) app.breaks.take_line(line);
     breaks_revision_ = app.breaks.revision();
@@ -55,6 +57,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (orders_.follow(app)) ImGui::MarkIniSettingsDirty();
   const bool all = only.empty() || only == "workspace";
   if (all) keys(ctx);
+  ui_.keyboard_at.clear();
+  walks_ = std::exchange(ui_.in_key_area, false);
   ImGui::SetNextWindowViewport(ImGui::GetMainViewport()->ID);
   ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
   ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
@@ -62,6 +66,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   // The menu bar is part of the top bar and has its height.
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, (kTopBar - line_height(Font::body)) / 2});
   ImGui::Begin(kHostWindow, nullptr, all ? kHost | ImGuiWindowFlags_MenuBar : kHost);
+  if (ui_.host_chosen && ImGui::IsWindowFocused() && ImGui::GetCurrentContext()->NavId == 0)
+    ImGui::NavInitWindow(ImGui::GetCurrentWindow(), false);
   ctx.enter_window();
   Rect room = ctx.window;
   ctx.canvas.fill(room, ctx.colors().base);
@@ -79,7 +85,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     banner(ctx, room);
     copy_strip(ctx, room);
     const Rect ruler = room.take_top(kStepRuler);
-    placed_.push_back({"steps", ruler});
+    placed_.push_back({"steps", ruler, {}, false, ImGui::IsWindowFocused()});
     step_ruler(ctx, ruler);
     status_bar(ctx, room.take_bottom(kStatusBar));
     finding_strip(ctx, room);
@@ -92,15 +98,19 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     show_requested_panel(ctx);
     panels(ctx);
   }
+  placed_.push_back({"keyboard", {}, {ui_.keyboard_at}});
+  placed_.push_back({"status", {}, {ui_.notice}});
   ui_.pressed.reset();  // its panel is no longer drawn
   above(ctx);
   orders_.note_place(app, ctx.seconds);
   if (app.theme != kept_.theme || app.text_scale != kept_.text_scale || app.timeline.view != kept_.view ||
-      app.timeline != kept_.rows) {
+      app.timeline != kept_.rows || app.plot_scales != kept_.plots || app.own_colours != kept_.colours) {
     kept_.theme = app.theme;
     kept_.text_scale = app.text_scale;
     kept_.view = app.timeline.view;
     kept_.rows = app.timeline;
+    kept_.plots = app.plot_scales;
+    kept_.colours = app.own_colours;
     ImGui::MarkIniSettingsDirty();
   }
   // Release the drag of something that is no longer drawn.
@@ -159,6 +169,8 @@ void Workspace::keep_in_settings() {
     workspace.recent_ = {};
     workspace.kept_.read = true;
     workspace.kept_.breaks.clear();
+    workspace.kept_.plots = {};
+    workspace.kept_.colours = {};
     workspace.orders_ = {};
     return &workspace;
   };
@@ -168,6 +180,8 @@ void Workspace::keep_in_settings() {
     workspace.orders_.take_line(line);
     gui::take_line(workspace.kept_.view, line);
     gui::take_line(workspace.kept_.rows, line);
+    workspace.kept_.plots.take_line(line);
+    workspace.kept_.colours.take_line(line);
     const std::string_view text = line;
     if (text.starts_with("Break=")) workspace.kept_.breaks.emplace_back(text);
     constexpr std::string_view kTheme = "Theme=";
@@ -184,6 +198,8 @@ void Workspace::keep_in_settings() {
     out->appendf("TextScale=%.2f\n", static_cast<double>(workspace.kept_.text_scale));
     for (const std::string& line : lines_of(workspace.kept_.view)) out->appendf("%s\n", line.c_str());
     for (const std::string& line : lines_of(workspace.kept_.rows)) out->appendf("%s\n", line.c_str());
+    for (const std::string& line : workspace.kept_.colours.lines()) out->appendf("%s\n", line.c_str());
+    for (const std::string& line : workspace.kept_.plots.lines()) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.recent_.lines()) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.orders_.lines()) out->appendf("%s\n", line.c_str());
     for (const std::string& line : workspace.kept_.breaks) out->appendf("%s\n", line.c_str());

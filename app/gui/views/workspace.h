@@ -54,7 +54,7 @@ class Workspace {
   // step_ruler.cpp
   void step_ruler(Context& ctx, Rect rect);
   void ruler_label(Context& ctx, const Rect& label);
-  void target_menu(Context& ctx, const StepBar& bar);
+  void target_menu(Context& ctx, const StepBar& bar, const Rect& anchor);
   // banner.cpp
   void banner(Context& ctx, Rect& room);
   void copy_strip(Context& ctx, Rect& room);
@@ -73,6 +73,8 @@ class Workspace {
   /// Opens the panel named by UiState::show_panel, and the Inspector at the first selection.
   void show_requested_panel(Context& ctx);
   void put_away_inspector(const std::string& layout, bool selected);
+  void show_in_front(const std::string& name);
+  void focus_beside(const std::string& layout, int by);
   void above(Context& ctx);
   // start_page.cpp
   void start_page(Context& ctx, const Rect& room);
@@ -107,7 +109,10 @@ class Workspace {
   };
   std::map<std::string, InspectorPlace> inspector_places_;
   std::optional<std::size_t> tour_shown_;
-  std::string focus_panel_;  ///< to bring to the front when it is drawn
+  std::string focus_panel_;    ///< to bring to the front when it is drawn
+  std::string focused_panel_;  ///< that had the keyboard last
+  std::string focus_again_;    ///< to give the keyboard back to, after a panel came to the front
+  bool walks_ = false;         ///< UiState::in_key_area of the last frame
   /// Values of the settings file, until the first frame applies them.
   struct Kept {
     bool read = false;
@@ -115,6 +120,8 @@ class Workspace {
     float text_scale = 1;
     ViewOptions view;
     RowChoices rows;
+    PlotScales plots;
+    OwnColours colours;
     std::vector<std::string> breaks;  ///< BreakList::lines()
   };
   Kept kept_;

@@ -6,8 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/note_times.h"
+#include "app/gui/model/places.h"
 #include "app/store/recording.h"
 #include "tests/app/store/synthetic_run.h"
 
@@ -86,13 +89,58 @@ TEST_F(Notes, AreChangedDeletedAndBroughtBack) {
   app_.notes.put(one);
   EXPECT_EQ(elsewhere()[0].text, "first");
   ASSERT_EQ(elsewhere().size(), 2U);
-  EXPECT_FALSE(app_.notes.can_restore());
+  app_.notes.put(one);
+  EXPECT_FALSE(app_.notes.restores_deleted());
   app_.notes.remove(one.id);
   ASSERT_EQ(elsewhere().size(), 1U);
   EXPECT_EQ(elsewhere()[0].text, "two");
+  EXPECT_TRUE(app_.notes.restores_deleted());
   app_.notes.restore();
-  EXPECT_EQ(elsewhere().size(), 2U);
+  ASSERT_EQ(elsewhere().size(), 2U);
+  EXPECT_EQ(elsewhere()[0].text, "first");
+  ASSERT_TRUE(app_.notes.can_restore());
+  EXPECT_FALSE(app_.notes.restores_deleted());
+  app_.notes.restore();
+  EXPECT_EQ(elsewhere()[0].text, "one") << "the change before; putting the same again is none";
   EXPECT_FALSE(app_.notes.can_restore());
+}
+
+TEST_F(Notes, TimesAreChangedAsTextSavedAndTakenBack) {
+  app_.notes.put(note(5'000'000, 5'000'000, "late"));
+  Note late = app_.notes.notes()[0];
+  EXPECT_EQ(times_of(late), (NoteTimes{"5 ms", ""}));
+  const std::int64_t run = app_.store().end_ns();
+  ASSERT_EQ(set_times(late, {" 1.25ms", "2000 us "}, run), "");
+  app_.notes.put(late);
+  ASSERT_EQ(elsewhere().size(), 1U) << "the same note";
+  EXPECT_EQ(elsewhere()[0].begin_ns, 1'250'000);
+  EXPECT_EQ(elsewhere()[0].end_ns, 2'000'000);
+  app_.notes.restore();
+  EXPECT_EQ(elsewhere()[0].begin_ns, 5'000'000);
+  EXPECT_FALSE(elsewhere()[0].is_range());
+}
+
+TEST_F(Notes, ImpossibleTimesAreNamedAndLeaveTheNoteAsItIs) {
+  Note late = note(1'000, 2'000, "");
+  const Note before = late;
+  const std::int64_t run = app_.store().end_ns();
+  const std::tuple<NoteTimes, const char*> kWrong[] = {
+      {{"", ""}, "begin"},          {{"12", ""}, "begin"},      {{"1 ms", "later"}, "end"},
+      {{"2 ms", "1 ms"}, "before"}, {{"-1 ms", ""}, "outside"}, {{"1 ms", "9 h"}, "outside"}};
+  for (const auto& [times, why] : kWrong) {
+    EXPECT_NE(set_times(late, times, run).find(why), std::string::npos) << times.begin << " " << times.end;
+    EXPECT_EQ(late, before);
+  }
+  Note beyond = note(run + 5, run + 9, "of a longer run");
+  EXPECT_EQ(set_times(beyond, times_of(beyond), run), "") << "it was not changed";
+}
+
+TEST(NoteTimes, TextsKeepEveryNanosecond) {
+  for (const std::int64_t ns : {0LL, 7LL, 1'000LL, 1'234'567LL, 5'000'000LL, 999'999'999LL, 1'000'000'001LL,
+                                86'400'123'456'789LL, -1'500'000LL})
+    EXPECT_EQ(time_from_text(exact_time(ns)), ns) << exact_time(ns);
+  EXPECT_EQ(exact_time(1'500'000'000), "1.5 s");
+  EXPECT_EQ(exact_time(250), "250 ns");
 }
 
 TEST_F(Notes, OfAnotherWindowStay) {

@@ -9,6 +9,7 @@
 #include "app/gui/model/connection_facts.h"
 #include "app/gui/model/connection_rates.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/rank_groups.h"
 #include "app/gui/model/trace_info.h"
 #include "app/gui/model/view_options.h"
 #include "tests/app/analysis/run_builder.h"
@@ -44,6 +45,44 @@ TEST(TraceInfo, OfAFailedAnalysisSaysWhyAndNotThatItGoesOn) {
   Analysis whole;
   whole.whole = true;
   EXPECT_EQ(no_analysis(whole), "");
+}
+
+/// A rank whose machine differs from the others of its host has a row of its own; what was not recorded is
+/// not guessed.
+TEST(TraceInfo, ListsEachHostWithItsRanksAndMachine) {
+  store::Store store;
+  const auto add = [&](std::uint32_t rank, const char* host, const char* device, const char* hardware) {
+    ev::RunTables tables;
+    tables.rank = rank;
+    tables.world = 5;
+    tables.host = host;
+    tables.device = device;
+    tables.hardware = hardware;
+    store.set_tables(rank, tables);
+    store::RankRow row;
+    row.rank = rank;
+    row.host = host;
+    store.set_rank(row);
+  };
+  for (const std::uint32_t rank : {0U, 1U, 2U}) add(rank, "node-a", "cuda", "H200");
+  add(3, "node-b", "cuda", "H200");
+  add(4, "node-b", "cpu", "");
+  store::RankRow silent;
+  silent.rank = 5;
+  store.set_rank(silent);
+  const Table table = machine_table(store);
+  const auto texts = [&](std::size_t row) {
+    std::vector<std::string> out;
+    for (const Cell& cell : table.rows[row]) out.push_back(cell.text);
+    return out;
+  };
+  using Texts = std::vector<std::string>;
+  ASSERT_EQ(table.rows.size(), 4U);
+  EXPECT_EQ(texts(0), (Texts{kMissing, "1", "5", kMissing, kMissing, kMissing}));
+  EXPECT_EQ(texts(1), (Texts{"node-a", "3", numbers_text({0, 1, 2}), "cuda", "H200", kMissing}));
+  EXPECT_EQ(texts(2), (Texts{"node-b", "1", "4", "cpu", kMissing, kMissing}));
+  EXPECT_EQ(texts(3), (Texts{"node-b", "1", "3", "cuda", "H200", kMissing}));
+  EXPECT_EQ(sorted_rows(table, 1, true).front(), 1U) << "sorted by the number of ranks";
 }
 
 TEST(TraceInfo, CountsEndedSpansAndInstantsByKind) {

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 #include <implot.h>
+#include <implot_internal.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gui/views/choices.h"
@@ -112,6 +114,59 @@ TEST_F(Widgets, WhatIsDrawnByHandIsReachedByTheKeyboardToo) {
   EXPECT_EQ(chosen, 1);
 }
 
+/// What is drawn by hand takes the arrow keys; Tab goes on to what is beside it, and without the keyboard's
+/// cursor arrows are not its.
+TEST_F(Widgets, AnAreaTakesTheArrowKeysUntilTabLeavesIt) {
+  ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  int across = 0, down = 0, entered = 0, pressed = 0;
+  const auto frame = [&] {
+    in_window(-1, -1, [&](Context& ctx) {
+      const Context::KeyArea area = ctx.key_area({40, 60, 300, 100}, "lanes");
+      across += area.across;
+      down += area.down;
+      entered += area.chosen ? 1 : 0;
+      if (ctx.button({40, 200, 80, 24}, "beside")) ++pressed;
+    });
+  };
+  const auto press = [&](ImGuiKey key) { press_key(key, frame); };
+  frame();
+  press(ImGuiKey_Tab);
+  EXPECT_EQ(ui_.keyboard_at, "lanes");
+  for (const ImGuiKey key :
+       {ImGuiKey_RightArrow, ImGuiKey_RightArrow, ImGuiKey_LeftArrow, ImGuiKey_DownArrow})
+    press(key);
+  EXPECT_EQ(across, 1);
+  EXPECT_EQ(down, 1) << "the arrow does not go to the button below";
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(entered, 1);
+  press(ImGuiKey_Tab);
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(pressed, 1);
+  press(ImGuiKey_LeftArrow);
+  EXPECT_EQ(across, 1) << "the area has not the cursor";
+}
+
+TEST_F(Widgets, ImGuisScrollBarMovesWhatIsDrawnByHand) {
+  float offset = 0;
+  const auto at = [&](float x, float y, float content) {
+    in_window(x, y, [&](Context& ctx) { ctx.scroll("rows", {40, 60, 300, 200}, content, offset); });
+  };
+  offset = 500;
+  at(-1, -1, 150);
+  EXPECT_EQ(offset, 0) << "all of it is in view";
+  offset = 500;
+  at(-1, -1, 600);
+  EXPECT_EQ(offset, 400) << "not beyond its end";
+  offset = 0;
+  for (int i = 0; i < 2; ++i) at(336, 70, 600);
+  ImGui::GetIO().AddMouseButtonEvent(0, true);
+  for (int i = 0; i < 2; ++i) at(336, 70, 600);
+  for (int i = 0; i < 2; ++i) at(336, 137, 600);
+  EXPECT_NEAR(offset, 200, 12) << "a third of the bar is a third of the content";
+  ImGui::GetIO().AddMouseButtonEvent(0, false);
+  for (int i = 0; i < 2; ++i) at(336, 137, 600);
+}
+
 /// Of three with one label each is an item of its own, and one that cannot be pressed is passed over.
 TEST_F(Widgets, ButtonsAreReachedAndPressedByTheKeyboard) {
   ImGuiIO& io = ImGui::GetIO();
@@ -214,6 +269,39 @@ TEST_F(Widgets, APlotMarksItsValuesWhileTheyAreFew) {
   const int one_more = vertices(42) - vertices(41);  // of the line alone
   EXPECT_GT(vertices(40) - vertices(39), one_more + 4);
   EXPECT_LT(vertices(41), vertices(40)) << "41 values are a line without marks";
+}
+
+/// The choice is by plot, and a curve with values up to 0 is not drawn down to them.
+TEST_F(Widgets, APlotIsLogarithmicWhereChosen) {
+  StepPlot plot;
+  plot.title = "values";
+  plot.curves.push_back({"one", {0, 1, 10, 100}, 0x00FF00});
+  const auto scale_and_low = [&] {
+    std::pair<bool, double> out;
+    for (int frame = 0; frame < 2; ++frame) {
+      drawn(-1, -1, [&](Context& ctx) {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize({800, 600});
+        ImGui::Begin("plot");
+        step_plot(ctx, {20, 30, 700, 300}, plot);
+        const ImPlotPlot* const shown = ImPlot::GetPlot("##values");
+        out = {shown->Axes[ImAxis_Y1].Scale == ImPlotScale_Log10, shown->Axes[ImAxis_Y1].Range.Min};
+        ImGui::End();
+      });
+    }
+    return out;
+  };
+  EXPECT_FALSE(scale_and_low().first);
+  app_.plot_scales.set("another", AxisScale::logarithmic);
+  EXPECT_FALSE(scale_and_low().first);
+  app_.plot_scales.set("values", AxisScale::logarithmic);
+  EXPECT_TRUE(scale_and_low().first);
+  EXPECT_GT(scale_and_low().second, 0.5) << "below the least value above 0";
+  plot.curves[0].values = {1, 10, 100, 2000};
+  app_.plot_scales.set("values", AxisScale::automatic);
+  EXPECT_TRUE(scale_and_low().first) << "over three decades";
+  app_.plot_scales.set("values", AxisScale::linear);
+  EXPECT_FALSE(scale_and_low().first);
 }
 
 /// A window that connects in a run's first step goes on showing all steps.
