@@ -26,6 +26,27 @@ double within(double angle, std::size_t degrees) {
   return odd ? 2 / std::numbers::pi * (angle + sine * sum) : sine * sum;
 }
 
+/// By how much the variance of the mean exceeds what `blocks` medians suggest, if the series is a first-order
+/// autoregressive process: neighbouring blocks resemble each other a little, which also makes them scatter less. From
+/// the correlation of the series' neighbours, at least 0.
+double inflation(std::span<const double> series, std::size_t blocks) {
+  double mean = 0, squares = 0, products = 0;
+  for (const double value : series) mean += value / static_cast<double>(series.size());
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    squares += (series[i] - mean) * (series[i] - mean);
+    if (i > 0) products += (series[i] - mean) * (series[i - 1] - mean);
+  }
+  if (squares <= 0) return 1;
+  const double r = std::clamp(products / squares, 0.0, 0.95);
+  const double length = static_cast<double>(series.size()) / static_cast<double>(blocks);
+  double within_block = length, power = r;  // variance and covariance of sums of blocks, in units of one value's variance
+  for (double lag = 1; lag < length; ++lag, power *= r) within_block += 2 * (length - lag) * power;
+  const double reach = (1 - std::pow(r, length)) / (1 - r);
+  const double alike = r * reach * reach / within_block;  // correlation of neighbouring blocks
+  const auto count = static_cast<double>(blocks);
+  return (1 + 2 * (count - 1) / count * alike) / (1 - 2 * alike / count);
+}
+
 }  // namespace
 
 double student_t(double confidence, std::size_t degrees) {
@@ -59,7 +80,11 @@ std::optional<ConfidenceInterval> block_interval(std::span<const double> series,
                                 series.begin() + static_cast<std::ptrdiff_t>(end)},
                                0.5));
   }
-  return mean_interval(medians, confidence);
+  std::optional<ConfidenceInterval> out = mean_interval(medians, confidence);
+  const double wider = std::sqrt(inflation(series, blocks));
+  out->low = out->middle - (out->middle - out->low) * wider;
+  out->high = out->middle + (out->high - out->middle) * wider;
+  return out;
 }
 
 }  // namespace shardscope::analysis

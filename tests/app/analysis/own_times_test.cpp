@@ -14,14 +14,14 @@ namespace {
 
 using namespace test;
 
-/// Three ranks, 300 steps of about 4 s, of which each computes 3 s and waits the rest; from step 150 on rank
+/// Six ranks, 300 steps of about 4 s, of which each computes 3 s and waits the rest; from step 150 on rank
 /// 1 computes 15 % longer.
 store::Store& drifting(RunBuilder& run, bool ended, double step_s = 4) {
   std::mt19937 random(1);
   const auto step_ns = static_cast<std::int64_t>(step_s * 1e9);
   for (std::uint32_t step = 0; step < 300; ++step) {
     const std::int64_t at = step * step_ns;
-    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    for (std::uint32_t rank = 0; rank < 6; ++rank) {
       const double longer = rank == 1 && step >= 150 ? 1.15 : 1;
       const auto computed = at + static_cast<std::int64_t>(static_cast<double>(step_ns) * 0.75 * longer) +
                             static_cast<std::int64_t>(random() % 1'000'000);
@@ -40,7 +40,7 @@ store::Store& drifting(RunBuilder& run, bool ended, double step_s = 4) {
 }
 
 TEST(OwnTimes, ARecordingOfEveryEventOfHoursNamesARankThatBecameSlow) {
-  RunBuilder run(3, 2);
+  RunBuilder run(6, 2);
   const Summary summary = summarize(drifting(run, true));
   ASSERT_TRUE(summary.rank_drifts);
   ASSERT_EQ(summary.rank_drifts->size(), 1U);
@@ -53,7 +53,7 @@ TEST(OwnTimes, ARecordingOfEveryEventOfHoursNamesARankThatBecameSlow) {
 }
 
 TEST(OwnTimes, OfAShortOrARunningRunAreNotComputed) {
-  RunBuilder running(3, 2), brief(3, 2);
+  RunBuilder running(6, 2), brief(6, 2);
   EXPECT_FALSE(summarize(drifting(running, false)).rank_drifts);
   EXPECT_FALSE(summarize(drifting(brief, true, 1)).rank_drifts) << "5 minutes";
 }
