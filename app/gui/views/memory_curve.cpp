@@ -294,9 +294,11 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   hover(ctx, scale);
   if (logarithmic) {
     const ImVec2 at = ImPlot::GetPlotPos();
-    ctx.canvas.text_on_plate({at.x + 4, at.y + 2, ImPlot::GetPlotSize().x - 8, 14},
-                             "logarithmic: heights are not proportional to sizes", ctx.colors().text,
-                             ctx.colors().panel, Font::small);
+    const float width = ImPlot::GetPlotSize().x - 8;
+    constexpr const char* kWhole = "logarithmic: heights are not proportional to sizes";
+    const bool fits = ctx.canvas.width(kWhole, Font::small) <= width;
+    ctx.canvas.text_on_plate({at.x + 4, at.y + 2, width, 14}, fits ? kWhole : "logarithmic",
+                             ctx.colors().text, ctx.colors().panel, Font::small);
   }
   ImPlot::PopPlotClipRect();
   const bool menu = plot_menu_clicked();

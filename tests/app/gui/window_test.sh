@@ -242,8 +242,12 @@ press() { xdotool keydown $1; sleep 0.2; xdotool keyup $1; sleep 0.2; }  # ImGui
 xdotool key Escape Escape; sleep 0.5
 xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "show overview"; sleep 0.5; xdotool key Return
 until_holds "s['shows']['overview'] == ['linear']" "curves are linear"
-press Tab; press Tab; press Right; press Return
-until_holds "s['shows']['overview'] == ['log']" "Tab and an arrow come to the button that Enter presses"
+for _ in $(seq 12); do
+  press Tab; kill -USR1 $window; sleep 0.4
+  [ "$(value "s['shows']['keyboard'][0]")" = log ] && break
+done
+press Return
+until_holds "s['shows']['overview'] == ['log']" "Tab comes to the button that Enter presses"
 xdotool key Escape; sleep 0.3; xdotool key ctrl+p; sleep 0.5; xdotool type --delay 80 "overview linear"; sleep 0.5; xdotool key Return
 until_holds "s['shows']['overview'] == ['linear']" "the palette has the panel's choices by their names"
 

@@ -1,0 +1,208 @@
+#!/bin/bash
+# Goes through every panel of the real window with the keyboard alone and does something in each.
+# keyboard_test.sh SHARDSCOPE_GUI MAKE_RECORDING
+gui=$1
+make_recording=$2
+. "$(dirname "${BASH_SOURCE[0]}")/window_driver.sh"
+
+"$make_recording" "$work/run.zscope" steps=6 || fail "cannot make a recording"
+"$make_recording" "$work/other.zscope" steps=6 prefetch=0 || fail "cannot make a second recording"
+open_display 1600x900
+"$gui" "$work/run.zscope" "$work/other.zscope" --layout Step --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+window=$!
+for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+until_holds "s['frames'] > 0 and s['store']['steps'] == 6" "the recording is on the window"
+
+keys() { for one in "$@"; do xdotool key "$one"; sleep 0.12; done; }
+palette() { keys ctrl+p; until_holds "'dialog' in s['panels']" "the palette opens"; xdotool type --delay 60 "$1"; until_holds "s['shows']['dialog'][0] == '$1'" "the palette has the words"; keys Return; until_holds "'dialog' not in s['panels']" "the palette closes"; }
+# Shows the panel by its name and moves the keyboard there.
+panel() { palette "show $2"; until_holds "'$1' in s['panels'] and s.get('focus') == '$1'" "the panel $2 has the keyboard"; keys Tab; }
+at() { value "s['shows']['keyboard'][0]"; }
+# Arrows into the list of the panel.
+enter_list() {
+  for _ in 1 2 3 4 5 6 7 8; do
+    keys Down; sleep 0.1; kill -USR1 $window; sleep 0.2
+    case "$(at)" in "row "*) return 0 ;; esac
+  done
+  fail "arrows do not enter the list of $1; they are at '$(at)'"
+}
+# tab_to LABEL: moves the keyboard's cursor there.
+tab_to() {
+  for _ in $(seq 60); do
+    kill -USR1 $window; sleep 0.25
+    if [ "$(at)" = "$1" ]; then
+      # A slow window may not have had the last key yet.
+      sleep 0.4; kill -USR1 $window; sleep 0.3
+      [ "$(at)" = "$1" ] && return 0
+    fi
+    xdotool key Tab; sleep 0.15
+  done
+  fail "Tab does not reach '$1'; it is at '$(at)'"
+}
+
+# Every panel that the layout shows and the bars are reached in turn, and the other way.
+shown=$(value "len([n for n in s['panels'] if n in ('timeline', 'partition', 'stepper', 'memory', 'overview', 'inspector', 'findings', 'buckets')])")
+keys F6; until_holds "s.get('focus')" "F6 moves the keyboard to a panel"
+first=$(value "s['focus']")
+for _ in $(seq $((shown + 1))); do
+  keys F6; sleep 0.2; kill -USR1 $window; sleep 0.2
+  echo "$(value "s.get('focus')")" >> "$work/visited"
+done
+[ "$(sort -u "$work/visited" | wc -l)" -ge $((shown + 1)) ] || fail "F6 visits $(tr '\n' ' ' < "$work/visited"), not all of $shown panels and the bars"
+grep -q "^steps$" "$work/visited" || fail "F6 does not reach the bars and the step ruler"
+
+# The menus: Run, its first command plays the recording.
+keys alt; sleep 0.3
+keys Right Right Right Down; sleep 0.3
+keys Return
+until_holds "s['breakpoints']['playing'] or s['cursor_ns'] is not None" "a command of a menu"
+keys Escape; sleep 0.3
+[ "$(value "s['breakpoints']['playing']")" = True ] && keys Escape space
+until_holds "not s['breakpoints']['playing']" "space stops playing"
+
+panel timeline timeline
+tab_to "ranks and lanes"
+keys Down Down Down Left
+until_holds "s['selection']['kind'] != 'none' and s['cursor_ns'] is not None" "an arrow selects a span of a lane"
+cursor=$(value "s['cursor_ns']")
+keys Left
+until_holds "s['cursor_ns'] < $cursor" "the span before"
+keys Right
+until_holds "s['cursor_ns'] == $cursor" "and the next"
+until_holds "s['focus'] == 'timeline'" "the timeline keeps the keyboard though the Inspector opens"
+
+panel partition "partition map"
+tab_to "parameters and ranks"
+keys Right Down
+until_holds "s['selection']['kind'] == 'param' and s['selection']['rank'] == 1" "arrows select a parameter on a rank"
+param=$(value "s['selection']['param']")
+keys Right
+until_holds "s['selection']['param'] == $param + 1" "the parameter beside it"
+keys Return
+until_holds "s['rows']['params'] == [s['selection']['name']]" "Enter follows it on the timeline"
+
+panel memory memory
+tab_to "memory over time"
+cursor=$(value "s['cursor_ns']")
+keys Left
+until_holds "s['cursor_ns'] < $cursor" "an arrow moves the cursor"
+
+panel overview overview
+tab_to "Loss"
+step=$(value "s['shown_step']")
+keys Left
+until_holds "s['selection']['kind'] == 'step'" "an arrow goes to the step beside"
+tab_to "log"
+keys Return
+until_holds "s['shows']['overview'] == ['log']" "a choice in a title line"
+
+panel inspector inspector
+tab_to "Clear"
+keys Return
+until_holds "s['selection']['kind'] == 'none'" "the Inspector's button clears the selection"
+
+panel findings findings
+enter_list findings
+keys Return
+until_holds "s['selection']['kind'] != 'none' or s['cursor_ns'] is not None" "Enter goes to a finding"
+keys Escape
+
+# Choices in title lines: in a wide panel a button for each.
+panel communication communication
+tab_to "waits"
+keys Return
+until_holds "'waits' in s['shows']['communication']" "Communication shows the waits"
+
+panel critical_path "critical path"
+enter_list "the critical path"
+keys Escape
+
+panel stepper stepper
+tab_to "< module"
+cursor=$(value "s['cursor_ns']")
+keys Return
+until_holds "s['cursor_ns'] != $cursor" "a button of the Stepper moves the cursor"
+
+panel compare compare
+tab_to "table"
+keys Return
+until_holds "'table' in s['shows']['compare']" "Compare shows the table alone"
+
+panel messages messages
+enter_list messages
+keys Return
+until_holds "s['cursor_ns'] == 0" "Enter goes to the time of a message"
+keys Escape
+
+panel buckets buckets
+keys f; sleep 0.5
+enter_list flushes
+keys Return
+until_holds "s['cursor_ns'] > 0" "Enter goes to a flush"
+keys Escape
+
+keys ctrl+f
+until_holds "s.get('focus') == 'find'" "the panel Find has the keyboard"
+sleep 0.5
+xdotool type --delay 60 "reduce"
+until_holds "s['find']['words'] == 'reduce' and s['find']['done'] and s['find']['hits'] > 0" "Find has the words"
+keys Return
+until_holds "s['selection']['kind'] != 'none'" "Enter goes to a hit"
+
+panel statistics statistics
+tab_to "histogram"
+keys Right Right Right Return
+until_holds "s['find']['filtered']" "Enter on a bar shows its spans only"
+
+panel flame flame
+keys Down Down Return
+until_holds "s['selection']['kind'] != 'none'" "Enter on a box of the flame view"
+
+panel lecture lecture
+tab_to ">"
+cursor=$(value "s['cursor_ns']")
+keys Return
+until_holds "s['cursor_ns'] != $cursor" "the next scene of the lecture"
+
+panel notes notes
+tab_to "New"
+keys Return
+until_holds "'dialog' in s['panels']" "the dialog of a note opens"
+xdotool type --delay 60 "slow"
+keys Return
+until_holds "[n[2] for n in s['notes']['list']] == ['slow']" "a note is written"
+enter_list notes
+keys Return F2; sleep 0.6
+keys Tab ctrl+a; xdotool type --delay 60 "12.5 ms"; keys Tab ctrl+a; xdotool type --delay 60 "20 ms"; keys Return
+until_holds "s['notes']['list'] == [[12500000, 20000000, 'slow']]" "begin and end of the note are changed"
+grep -q 12500000 "$work/run.zscope.notes.json" || fail "the changed time is beside the recording"
+keys Escape  # leaves the list
+panel notes notes
+tab_to "Undo change"
+keys Return
+until_holds "s['notes']['list'][0][0] != 12500000" "the change is undone"
+
+panel trace_info "trace info"
+tab_to "Copy"
+keys Return
+until_holds "s['shows']['status'] == ['Copied the trace info']" "Trace info is copied"
+
+panel whatif "what if"
+before=$(value "s['what_if']['values']")
+for _ in 1 2 3 4; do  # a list, a check box or a slider: whichever is first
+  keys Return; sleep 0.3; keys Up; sleep 0.3; keys Return; sleep 0.3; kill -USR1 $window; sleep 0.3
+  [ "$(value "s['what_if']['values']")" != "$before" ] && break
+  keys Tab
+done
+until_holds "s['what_if']['values'] != $before" "a setting of What if is changed"
+keys Escape Escape Escape; sleep 0.5
+
+panel options options
+keys Tab space
+until_holds "'modules' in s['hidden'] or 'waits' in s['hidden']" "an option is changed"
+
+# Without a live run these two only say so.
+panel connection connection
+panel why "why it hangs"
+
+echo "every panel by the keyboard alone"
