@@ -91,6 +91,11 @@ class Simulated(unittest.TestCase):
                 self.assertAlmostEqual(ratio, 1, delta=0.05, msg=link)
         text = command_line.said("summary", run.recording)
         self.assertRegex(text, r"all_reduce +12 .* to .* ranks 1, 3, 5, 7\n")
+        page = pathlib.Path(self.folder) / "links.html"
+        command_line.said("report", run.recording, "-o", page)
+        slowest = links[0]
+        self.assertIn(f"<td>ranks {', '.join(map(str, slowest['ranks']))}<td>{slowest['op']}<td class=n>{slowest['count']}<td",
+                      page.read_text(encoding="utf-8"))
         few = Run(self.folder, "few", machine(self.folder, 2), zero, ranks=8, steps=4, more=("--slow-link", "5:4"))
         for link in few.summary["links"]:
             self.assertEqual((link["low_gbs"], link["no_interval"]), (None, "3 steps with a transfer, 8 are needed"))
