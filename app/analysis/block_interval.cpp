@@ -27,8 +27,8 @@ double within(double angle, std::size_t degrees) {
 }
 
 /// By how much the variance of the mean exceeds what `blocks` medians suggest, if the series is a first-order
-/// autoregressive process: neighbouring blocks resemble each other a little, which also makes them scatter less. From
-/// the correlation of the series' neighbours, at least 0.
+/// autoregressive process: neighbouring blocks resemble each other a little, which also makes them scatter
+/// less. From the correlation of the series' neighbours, at least 0.
 double inflation(std::span<const double> series, std::size_t blocks) {
   double mean = 0, squares = 0, products = 0;
   for (const double value : series) mean += value / static_cast<double>(series.size());
@@ -39,7 +39,8 @@ double inflation(std::span<const double> series, std::size_t blocks) {
   if (squares <= 0) return 1;
   const double r = std::clamp(products / squares, 0.0, 0.95);
   const double length = static_cast<double>(series.size()) / static_cast<double>(blocks);
-  double within_block = length, power = r;  // variance and covariance of sums of blocks, in units of one value's variance
+  double within_block = length,
+         power = r;  // variance and covariance of sums of blocks, in units of one value's variance
   for (double lag = 1; lag < length; ++lag, power *= r) within_block += 2 * (length - lag) * power;
   const double reach = (1 - std::pow(r, length)) / (1 - r);
   const double alike = r * reach * reach / within_block;  // correlation of neighbouring blocks

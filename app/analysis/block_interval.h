@@ -25,8 +25,8 @@ inline constexpr std::size_t kFewestForInterval = 8;
 
 /// [Note: blocks]
 /// The series is cut into 4 to 12 blocks of neighbours, whose medians are nearly independent; then Student's
-/// t over the medians, wider by what the correlation of neighbouring steps leaves between blocks. A median is robust
-/// against a single slow step. nullopt for fewer than kFewestForInterval values.
+/// t over the medians, wider by what the correlation of neighbouring steps leaves between blocks. A median is
+/// robust against a single slow step. nullopt for fewer than kFewestForInterval values.
 [[nodiscard]] std::optional<ConfidenceInterval> block_interval(std::span<const double> series,
                                                                double confidence = 0.95);
 
