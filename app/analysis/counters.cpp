@@ -15,8 +15,8 @@ using ev::EventKind;
 
 constexpr std::array kKinds{EventKind::counter, EventKind::processor_wait, EventKind::gpu_sample};
 constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
-constexpr const char *kProcessors = "processors in use", *kWaiting = "threads waiting for a processor",
-                     *kPower = "GPU power", *kClock = "GPU clock", *kMemoryClock = "GPU memory clock",
+constexpr const char *kProcessors = "processors in use", *kWaiting = "waiting threads", *kPower = "GPU power",
+                     *kClock = "GPU clock", *kMemoryClock = "GPU memory clock",
                      *kTemperature = "GPU temperature";
 constexpr std::array kLibraryNames{kProcessors, kWaiting, kPower, kClock, kMemoryClock, kTemperature};
 

@@ -172,7 +172,9 @@ std::vector<double> ticks_between(double low, double high, int most) {
   if (!(high > low) || most < 1) return {};
   const double step = round_step((high - low) / most, false);
   std::vector<double> out;
-  for (double number = std::ceil(low / step); number * step <= high; ++number) out.push_back(number * step);
+  // + 0: no tick is at -0.
+  for (double number = std::ceil(low / step); number * step <= high; ++number)
+    out.push_back(number * step + 0.0);
   return out;
 }
 

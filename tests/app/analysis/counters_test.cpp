@@ -76,7 +76,7 @@ TEST(Counters, ProcessorsAreTimeUsedOverTime) {
   const CounterLog log = read(run.build());
   ASSERT_NE(log.find("processors in use"), nullptr);
   EXPECT_DOUBLE_EQ(log.find("processors in use")->samples.at(0).value, 1.5);
-  EXPECT_DOUBLE_EQ(log.find("threads waiting for a processor")->samples.at(0).value, 0.25);
+  EXPECT_DOUBLE_EQ(log.find("waiting threads")->samples.at(0).value, 0.25);
 }
 
 TEST(Counters, PowerIsEnergyOverTimeAndWhatTheGpuDoesNotReportHasNoSeries) {

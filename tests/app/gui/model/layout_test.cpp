@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 
@@ -123,6 +124,7 @@ TEST(TimeAxis, TicksBetweenAreRoundAndInTheRange) {
   EXPECT_EQ(ticks_between(0, 164, 2), (std::vector<double>{0, 100}));
   EXPECT_EQ(ticks_between(5.62, 5.75, 2), (std::vector<double>{5.7}));
   EXPECT_TRUE(ticks_between(3, 3, 4).empty());
+  EXPECT_FALSE(std::signbit(ticks_between(-0.05, 6, 2).front())) << "a label of -0";
   for (const int most : {1, 2, 5, 9}) {
     const auto ticks = ticks_between(-0.7, 12.3, most);
     EXPECT_LE(ticks.size(), static_cast<std::size_t>(most) + 1);
