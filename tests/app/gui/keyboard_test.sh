@@ -11,17 +11,19 @@ open_display 1600x900
 "$gui" "$work/run.zscope" "$work/other.zscope" --layout Step --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
 window=$!
 for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
-until_holds "s['frames'] > 0 and s['store']['steps'] == 6" "the recording is on the window"
+until_holds "s['frames'] > 0 and s['store']['steps'] == 6 and {'timeline', 'partition', 'stepper'} <= set(s['panels'])" "the recording is on the window"
 
 keys() { for one in "$@"; do xdotool key "$one"; sleep 0.12; done; }
 palette() { keys ctrl+p; until_holds "'dialog' in s['panels']" "the palette opens"; xdotool type --delay 60 "$1"; until_holds "s['shows']['dialog'][0] == '$1'" "the palette has the words"; keys Return; until_holds "'dialog' not in s['panels']" "the palette closes"; }
 # Shows the panel by its name and moves the keyboard there.
 panel() { palette "show $2"; until_holds "'$1' in s['panels'] and s.get('focus') == '$1'" "the panel $2 has the keyboard"; keys Tab; }
+# Twice: a dump is written before the window has drawn what the latest key changed.
+look() { for _ in 1 2; do kill -USR1 $window; sleep 0.2; done; }
 at() { value "s['shows']['keyboard'][0]"; }
 # Arrows into the list of the panel.
 enter_list() {
   for _ in 1 2 3 4 5 6 7 8; do
-    keys Down; sleep 0.1; kill -USR1 $window; sleep 0.2
+    keys Down; look
     case "$(at)" in "row "*) return 0 ;; esac
   done
   fail "arrows do not enter the list of $1; they are at '$(at)'"
@@ -29,13 +31,9 @@ enter_list() {
 # tab_to LABEL: moves the keyboard's cursor there.
 tab_to() {
   for _ in $(seq 60); do
-    kill -USR1 $window; sleep 0.25
-    if [ "$(at)" = "$1" ]; then
-      # A slow window may not have had the last key yet.
-      sleep 0.4; kill -USR1 $window; sleep 0.3
-      [ "$(at)" = "$1" ] && return 0
-    fi
-    xdotool key Tab; sleep 0.15
+    look
+    [ "$(at)" = "$1" ] && return 0
+    keys Tab
   done
   fail "Tab does not reach '$1'; it is at '$(at)'"
 }
@@ -45,8 +43,9 @@ shown=$(value "len([n for n in s['panels'] if n in ('timeline', 'partition', 'st
 keys F6; until_holds "s.get('focus')" "F6 moves the keyboard to a panel"
 first=$(value "s['focus']")
 for _ in $(seq $((shown + 1))); do
-  keys F6; sleep 0.2; kill -USR1 $window; sleep 0.2
-  echo "$(value "s.get('focus')")" >> "$work/visited"
+  before=$(value "s['focus']")
+  keys F6; until_holds "s.get('focus') not in (None, '$before')" "F6 goes on from $before"
+  value "s['focus']" >> "$work/visited"
 done
 [ "$(sort -u "$work/visited" | wc -l)" -ge $((shown + 1)) ] || fail "F6 visits $(tr '\n' ' ' < "$work/visited"), not all of $shown panels and the bars"
 grep -q "^steps$" "$work/visited" || fail "F6 does not reach the bars and the step ruler"
