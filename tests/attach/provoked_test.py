@@ -109,30 +109,5 @@ class LateGroups(unittest.TestCase):
         self.assertLess(after["prefetch"]["late"], before["prefetch"]["late"])
 
 
-class EachMicroStepReduces(unittest.TestCase):
-    """Accumulation over four micro-steps that each reduce all gradients, as PyTorch's frameworks do by themselves."""
-    MICRO_STEPS = 4
-    ADVISED = {"ddp": ("no_sync()", "all_reduce"), "fsdp1": ("no_sync()", "reduce_scatter"),
-               "fsdp2": ("set_requires_gradient_sync(False)", "reduce_scatter")}
-
-    def trained(self, framework, sync):
-        recording = folder() / f"accumulates-{framework}-{sync}.zscope"
-        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(TRAIN, framework, recording.with_suffix(".out"), "steps=12",
-                                                                      f"accumulate={self.MICRO_STEPS}", f"sync={sync}")))
-        return findings(recording), runs.figures(recording)
-
-    def test_followed_advice_reduces_once_per_step(self):
-        for framework, (advice, operation) in self.ADVISED.items():
-            with self.subTest(framework=framework):
-                found, before = self.trained(framework, 1)
-                self.assertIn("accumulated_reductions", found, sorted(found))
-                self.assertIn(advice, found["accumulated_reductions"]["next_step"])
-                after_found, after = self.trained(framework, 0)
-                self.assertNotIn("accumulated_reductions", after_found)
-                reduced = [next(op["bytes"] for op in summary["comm"]["ops"] if op["op"] == operation) / summary["comm"]["ops_steps"]
-                           for summary in (before, after)]
-                self.assertEqual(reduced[0], self.MICRO_STEPS * reduced[1])
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -4,11 +4,10 @@ FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losse
 as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
 each step; with evaluate=1 (DeepSpeed) two batches are evaluated after the second and after the third micro-step; with nvme=FOLDER (zero3)
 parameters and states of the optimizer go there; with overflow=NAME (DeepSpeed) an element of that parameter's gradient is infinite in the second
-micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket, at stage 0 whole_bucket=N; bucket_mb=MB and unused=1 are DDP's. sync=0 (ddp, fsdp1, fsdp2) reduces gradients in a step's last micro-step only. fsdp2: reshard=0 keeps
-parameters gathered from forward to backward, 1 reshards them, N to N ranks; ahead=N prefetches
+micro-step on rank 0; bucket=N (DeepSpeed): elements of a bucket, at stage 0 whole_bucket=N; bucket_mb=MB and unused=1 are DDP's. fsdp2: reshard=0 keeps parameters
+gathered from forward to backward, 1 reshards them, N to N ranks; sync=0 reduces gradients in a step's last micro-step only; ahead=N prefetches
 the N blocks that come; dim=1 shards matrices by columns; offload=1 keeps shards on the host; spread=1 has the norm in parts on the ranks. Knows nothing of Shardscope.
 """
-import contextlib
 import functools
 import gc
 import hashlib
@@ -109,7 +108,7 @@ def digest(named):
 
 
 def census():
-    """Bytes of every storage that any tensor of this process has: each counted once, however many tensors share it."""
+    """Bytes of every storage that any tensor of this process has: each counted once, whoever holds it."""
     found = {}
     for thing in gc.get_objects():
         if issubclass(type(thing), torch.Tensor):
@@ -166,14 +165,10 @@ def train_torch(framework, options, rank):
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":
             x = x.bfloat16()
-        held = contextlib.nullcontext()
-        if not options["sync"] and framework == "fsdp2":
+        if not options["sync"]:
             run.set_requires_gradient_sync((micro + 1) % options["accumulate"] == 0)
-        elif not options["sync"] and (micro + 1) % options["accumulate"]:
-            held = run.no_sync()
-        with held:
-            loss = run(x, y)
-            (loss / options["accumulate"]).backward()
+        loss = run(x, y)
+        (loss / options["accumulate"]).backward()
         losses.append(loss.item().hex())
         micro += 1
         if options["crash"] and micro >= options["crash"]:
