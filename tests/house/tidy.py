@@ -5,7 +5,7 @@ Usage: tidy.py BUILD_FOLDER [--base COMMIT] [--limit SECONDS]
        tidy.py --self-test
 
 BUILD_FOLDER is a configured build (compile_commands.json) whose generated headers are there. Only findings on
-changed lines count. Files are checked until the limit (default 120 s; clang-tidy takes 5 to 20 s a file), those
+changed lines count. Files are checked until the limit (default 60 s; clang-tidy takes 5 to 20 s a file), those
 changed last first; the files that were not checked are listed, one a line. Unchecked files do not fail the run: the
 limit is part of the time that .ci/run may take (CONTRIBUTING.md). Ends with 1 where there are findings, with 77 where
 clang-tidy 14 or the base is not known.
@@ -137,7 +137,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=Path)
     parser.add_argument("--base")
-    parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--limit", type=float, default=60)
     options = parser.parse_args()
     program = shutil.which("clang-tidy-14")
     base = merge_base(options.base)
