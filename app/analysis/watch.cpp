@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/quantity_text.h"
@@ -119,10 +120,13 @@ void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& int
       return against(fmt::format("has {} {:.4g}", what, value), times, steps, fmt::format("{:.4g}", median));
     };
   };
-  // A row without a recorded loss or norm has NaN there, too.
+  // A row without a recorded loss or norm has NaN there, too. After divergence every step has one that is not
+  // finite: only the first is a trigger, until there is a finite one again.
   if (row.loss_not_finite) {
-    trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", row.loss));
+    if (!std::exchange(loss_not_finite_, true))
+      trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", row.loss));
   } else if (!std::isnan(row.loss)) {
+    loss_not_finite_ = false;
     judge(losses_, row.loss, rules_.loss_factor, TriggerKind::loss_jump, number("a loss of"));
   }
   if (row.skipped) {
@@ -131,8 +135,10 @@ void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& int
         fmt::format("was skipped: gradients overflowed{}",
                     std::isnan(row.loss_scale) ? "" : fmt::format(" at loss scale {:g}", row.loss_scale)));
   } else if (row.norm_not_finite) {
-    trigger(TriggerKind::grad_norm_jump, fmt::format("has a gradient norm of {}", row.grad_norm));
+    if (!std::exchange(norm_not_finite_, true))
+      trigger(TriggerKind::grad_norm_jump, fmt::format("has a gradient norm of {}", row.grad_norm));
   } else if (!std::isnan(row.grad_norm)) {
+    norm_not_finite_ = false;
     judge(grad_norms_, row.grad_norm, rules_.grad_norm_factor, TriggerKind::grad_norm_jump,
           number("a gradient norm of"));
   }

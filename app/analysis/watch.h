@@ -120,7 +120,8 @@ class Watcher {
   std::deque<double> step_ms_, losses_, grad_norms_;
   double largest_loss_ = 0;  ///< largest median of previous losses so far
   bool still_ = false;
-  std::map<std::uint32_t, std::int64_t> over_limit_;  ///< by rank: the peak of its latest trigger
+  bool loss_not_finite_ = false, norm_not_finite_ = false;  ///< the latest recorded one was not
+  std::map<std::uint32_t, std::int64_t> over_limit_;        ///< by rank: the peak of its latest trigger
   std::uint64_t missing_ = 0;
   std::set<std::uint32_t> failed_;
   std::set<std::string> findings_;  ///< without figures, which change while the cause remains

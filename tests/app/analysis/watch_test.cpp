@@ -90,7 +90,7 @@ TEST(Watch, TotalsAreEnoughForWhatStepsSay) {
   steps.add(10, std::nan(""));
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite});
   steps.add(10, 2.0, 1.0, true);
-  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::loss_not_finite}) << "NaN again";
+  EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{}) << "NaN again, as after divergence";
   steps.add(10);
   EXPECT_EQ(kinds(steps.look_at_totals()), Kinds{TriggerKind::skipped_step});
 }
@@ -171,6 +171,9 @@ TEST(Watch, LossesAndNormsThatJumpOrAreNotNumbers) {
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::grad_norm_jump});
   steps.add(10, std::nan(""), std::numeric_limits<double>::infinity());
   EXPECT_EQ(kinds(steps.look()), (Kinds{TriggerKind::loss_not_finite, TriggerKind::grad_norm_jump}));
+  steps.add(10, std::nan(""), std::nan(""));
+  EXPECT_EQ(kinds(steps.look()), Kinds{}) << "as the step before";
+  steps.add(10, 2.0, 1.0);
   steps.add(10, 2.0, std::nan(""));
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::grad_norm_jump});
   steps.add(10, 2.0, std::numeric_limits<double>::infinity(), true);
