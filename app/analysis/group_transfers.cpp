@@ -16,8 +16,6 @@
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-
 bool has_everyone(const store::Store& store, const CollectiveRanks& group) {
   return group.stride == 1 && group.count >= store.tables().world;
 }

@@ -191,7 +191,7 @@ class StoreQuery {
                     std::span<ParamState> out) const;  ///< by param id
   /// Status changes of one parameter on one rank.
   struct StatusChange {
-    std::int64_t at_ns;
+    std::int64_t at_ns = 0;
     ParamState state;
   };
   /// The latest `most` changes up to a time, oldest first.
