@@ -70,8 +70,8 @@ SpanBeside span_beside(const AppState& app, const TimelineRow& row, std::int64_t
     const std::int64_t begin = std::min(edge, to), end = std::max(edge, to);
     if (!store.ready(row.lane(), begin, end) && store.becomes_ready(row.lane(), begin, end))
       return {std::nullopt, false};
-    if (auto found = beside(app, store.spans(row.lane(), row.depth, begin, end), at_ns, toward))
-      return {std::move(found), true};
+    if (const auto found = beside(app, store.spans(row.lane(), row.depth, begin, end), at_ns, toward))
+      return {found, true};
     edge = to;
     length *= 2;
   }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ranges>
 
 #include "app/gui/model/flame_of_range.h"
 #include "app/gui/model/format.h"
@@ -130,9 +129,9 @@ void FlameView::ancestors(Rect& room, FlamePainter& painter) const {
     node = flame_.tree().nodes()[node].parent;
     line.push_back(node);
   }
-  for (const std::uint32_t node : std::views::reverse(line)) {
+  for (auto node = line.rbegin(); node != line.rend(); ++node) {
     if (room.h < 3 * kBoxHeight) break;
-    painter.box({node, 0, 0, 0, 0}, std::nullopt, room.take_top(kBoxHeight), FlamePainter::Look::around);
+    painter.box({*node, 0, 0, 0, 0}, std::nullopt, room.take_top(kBoxHeight), FlamePainter::Look::around);
   }
 }
 
