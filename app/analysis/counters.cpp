@@ -53,23 +53,25 @@ CounterSeries& CounterLog::series_of(const char* name, const char* unit, bool ra
 void CounterLog::take_own(const store::Store& store, std::uint32_t rank, const ev::Event& event) {
   const auto fields = ev::as<EventKind::counter>(event);
   const auto at_ns = static_cast<std::int64_t>(event.ticks);
-  auto known = own_names_.find(fields.name);
-  if (known == own_names_.end()) {
+  const auto [known, is_new] = own_.try_emplace(fields.name, series_.size());
+  if (is_new) {
     std::string name = store.name(rank, fields.name);
     if (name.empty()) name = "counter " + std::to_string(fields.name);
     std::string unit = fields.unit == ev::kNoId ? std::string() : store.name(rank, fields.unit);
     if (fields.accumulated) unit += "/s";
     if (std::ranges::find(kLibraryNames, name) != kLibraryNames.end()) name += " (the program's)";
-    series_.push_back(
-        {.name = name, .unit = std::move(unit), .rate = fields.accumulated, .own = true, .samples = {}});
-    known = own_names_.emplace(fields.name, std::move(name)).first;
+    series_.push_back({.name = std::move(name),
+                       .unit = std::move(unit),
+                       .rate = fields.accumulated,
+                       .own = true,
+                       .samples = {}});
   }
-  CounterSeries& series = *std::ranges::find(series_, known->second, &CounterSeries::name);
+  CounterSeries& series = series_[known->second];
   if (!series.rate) {
     series.samples.push_back({at_ns, fields.value});
     return;
   }
-  const auto [before, first] = totals_.try_emplace(series.name, Total{at_ns, fields.value});
+  const auto [before, first] = totals_.try_emplace(known->second, Total{at_ns, fields.value});
   if (first) return;
   const double seconds = static_cast<double>(at_ns - before->second.at_ns) * 1e-9;
   // A value that decreases began anew: what was added in between is unknown.
@@ -101,7 +103,8 @@ void CounterLog::take_gpu(const ev::Event& event) {
   if (fields.energy_mj > 0) {
     const auto energy = static_cast<double>(fields.energy_mj) * 1e-3;
     CounterSeries& power = series_of(kPower, "W", true);
-    const auto [before, first] = totals_.try_emplace(kPower, Total{at_ns, energy});
+    const auto index = static_cast<std::size_t>(&power - series_.data());
+    const auto [before, first] = totals_.try_emplace(index, Total{at_ns, energy});
     const double seconds = static_cast<double>(at_ns - before->second.at_ns) * 1e-9;
     if (!first && seconds > 0) {
       const double added = energy - before->second.value;

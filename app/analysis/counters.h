@@ -50,8 +50,8 @@ class CounterLog {
   void take_processors(const instrumentation::Event& event);
 
   std::vector<CounterSeries> series_;
-  std::map<std::uint32_t, std::string> own_names_;  ///< of the program's counters, by id
-  std::map<std::string, Total> totals_;             ///< by the name of the series
+  std::map<std::uint32_t, std::size_t> own_;  ///< the program's counters by id: index in series_
+  std::map<std::size_t, Total> totals_;       ///< by index in series_
 };
 
 /// All of a rank's counters in [begin_ns, end_ns); empty without reading where it has none.

@@ -154,7 +154,7 @@ class Reading(Runs):
             taken.validate(full=True)
             self.assertEqual(taken.column_names, table.columns)
             self.assertEqual(taken.to_pylist(), list(table.rows()))
-        # A stream continues after its recording is closed; opening a table then is an error that says so.
+        # A stream continues after its recording is closed; opening a table then is an error.
         stream = pyarrow.RecordBatchReader.from_stream(run.spans())
         table = run.steps
         run.close()

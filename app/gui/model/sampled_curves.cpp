@@ -19,10 +19,12 @@ std::vector<SampledCounter> sampled_counters(const AppState& app) {
   return out;
 }
 
-std::optional<SampledCounter> sampled_counter(const AppState& app, const std::string& name) {
-  const std::vector<SampledCounter> all = sampled_counters(app);
-  const auto found = std::ranges::find(all, name, &SampledCounter::name);
-  return found == all.end() ? std::nullopt : std::optional(*found);
+std::optional<SampledCounter> sampled_counter(const AppState& app, std::uint32_t rank,
+                                              const std::string& name) {
+  const auto counters = app.run->index().counters(rank);
+  const auto found = std::ranges::find(counters, name, &analysis::CounterSeries::name);
+  if (found == counters.end()) return std::nullopt;
+  return SampledCounter{found->name, found->unit, found->rate, found->own};
 }
 
 std::string meaning_text(const SampledCounter& counter) {

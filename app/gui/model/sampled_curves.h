@@ -18,8 +18,9 @@ struct SampledCounter {
 };
 /// Those of all ranks, the library's first; each once, by name.
 [[nodiscard]] std::vector<SampledCounter> sampled_counters(const AppState& app);
-/// nullopt: no rank has one of this name.
-[[nodiscard]] std::optional<SampledCounter> sampled_counter(const AppState& app, const std::string& name);
+/// The one of this name on a rank, for each row of a frame; nullopt: it has none.
+[[nodiscard]] std::optional<SampledCounter> sampled_counter(const AppState& app, std::uint32_t rank,
+                                                            const std::string& name);
 /// Its description, for a menu and a tooltip.
 [[nodiscard]] std::string meaning_text(const SampledCounter& counter);
 /// "211 W"

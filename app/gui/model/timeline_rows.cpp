@@ -306,9 +306,8 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
       add(RowKind::counter, rank, 0, options.view.curve_height, false);
       out.rows.back().counter = counter;
     }
-    if (rank == ev::kNoId) return;
+    if (rank == ev::kNoId || options.sampled.empty() || !analysis::has_counters(store, rank)) return;
     for (const std::string& name : options.sampled) {
-      if (!analysis::has_counters(store, rank)) break;
       add(RowKind::counter, rank, 0, options.view.curve_height, false);
       out.rows.back().sampled = name;
     }

@@ -20,7 +20,7 @@ struct Part {
 void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts, double whole,
                  const std::function<std::string(double)>& text);
 
-/// The parts of a rank's time (metrics 2.2), in order; if unknown, a single part that says so.
+/// The parts of a rank's time (metrics 2.2), in order; if unknown, a single part with the reason.
 [[nodiscard]] std::vector<Part> time_parts(const Palette& colors, const analysis::RankSummary& rank);
 /// A rank's communication: hidden behind computation, and exposed.
 [[nodiscard]] std::vector<Part> overlap_parts(const Palette& colors, const analysis::RankSummary& rank);

@@ -160,7 +160,7 @@ bool plot_clicked() {
 
 namespace {
 
-/// Chooses the axis of a plot whose shown values are `shown`, says so in `title`, and drops what a
+/// Chooses the axis of a plot whose shown values are `shown`, adds it to `title`, and drops what a
 /// logarithmic axis cannot show. Returns whether it is logarithmic.
 bool choose_scale(AxisScale chosen, bool logarithmic, std::vector<std::vector<double>>& shown,
                   std::string& title) {

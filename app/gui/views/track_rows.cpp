@@ -149,7 +149,8 @@ void TrackRows::curve(Context& ctx, const TimelineRow& row, const Rect& gutter, 
                         scale.time_of(scale.left + static_cast<float>(columns) * kCurveColumn)};
   std::optional<SampledCounter> sampled;
   if (!row.sampled.empty())
-    sampled = sampled_counter(ctx.app, row.sampled).value_or(SampledCounter{row.sampled, "", false, false});
+    sampled = sampled_counter(ctx.app, row.rank, row.sampled)
+                  .value_or(SampledCounter{row.sampled, "", false, false});
   const RowCurve curve = sampled ? sampled_curve(ctx.app, row.sampled, row.rank, range, columns)
                                  : row_curve(ctx.app, row.counter, row.rank, range, columns);
   const auto value = [&](double of) {

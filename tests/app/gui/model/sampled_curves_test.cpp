@@ -52,7 +52,7 @@ TEST(SampledCurves, TheLibrarysAreOfferedFirst) {
   EXPECT_EQ(all[2].name, "queue");
   EXPECT_TRUE(all[2].own);
   EXPECT_EQ(value_text(all[2], 5), "5 requests");
-  EXPECT_FALSE(sampled_counter(window.app, "no such"));
+  EXPECT_FALSE(sampled_counter(window.app, 0, "no such"));
 }
 
 TEST(SampledCurves, AStateHoldsToTheNextAndAMeanOnlyInItsInterval) {
@@ -69,7 +69,7 @@ TEST(SampledCurves, AStateHoldsToTheNextAndAMeanOnlyInItsInterval) {
   EXPECT_EQ(used.columns[4].high, 1.5);
   EXPECT_FALSE(used.columns[6].any) << "nothing is known after its interval";
   const std::string tip =
-      tip_of(*sampled_counter(window.app, "queue"), 0, queue, kTenSeconds, 4 * kSampleSecond + 1000);
+      tip_of(*sampled_counter(window.app, 0, "queue"), 0, queue, kTenSeconds, 4 * kSampleSecond + 1000);
   EXPECT_EQ(tip.find("queue of rank 0: 9 requests"), 0U) << tip;
 }
 
