@@ -15,7 +15,7 @@ std::vector<SampledCounter> sampled_counters(const AppState& app) {
         out.push_back({series.name, series.unit, series.rate, series.own});
     }
   }
-  std::ranges::stable_partition(out, [](const SampledCounter& counter) { return !counter.own; });
+  std::stable_partition(out.begin(), out.end(), [](const SampledCounter& counter) { return !counter.own; });
   return out;
 }
 
