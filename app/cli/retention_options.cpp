@@ -109,11 +109,11 @@ void check_rotation(const RetentionOptions& options) {
     throw UserError("--max-files needs --rotate-size or --rotate-age: without them the recording is one file",
                     2);
   }
-  if (options.rotation.on() && options.limits.limited()) {
+  if (options.rotation.part_bytes > 0 && options.limits.max_bytes > 0) {
     throw UserError(
-        "--rotate-size and --rotate-age go with --max-files, not with --max-age or --max-size, which keep "
-        "one "
-        "file small: give the ones or the others",
+        "--rotate-size needs files that grow, and --max-size keeps each of them small: give one of the two, "
+        "or "
+        "--rotate-age instead of --rotate-size",
         2);
   }
 }
@@ -146,10 +146,11 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
                "Keep the last 10m (90s, 2h, ...) at full detail, of the rest the sums of steps, spans "
                "and memory; default: keep everything",
                [to](const std::string& text) { to->max_age_ns = duration_of(text); });
-  CLI::Option* size =
-      add_text(verb, "--max-size", "SIZE",
-               "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail",
-               [to](const std::string& text) { to->max_bytes = file_size_of(text); });
+  CLI::Option* size = add_text(
+      verb, "--max-size", "SIZE",
+      "Keep the recording below 2GB (500MB, 1GiB, ...), by deleting the oldest detail; of a recording in "
+      "several files (--rotate-age) each file",
+      [to](const std::string& text) { to->max_bytes = file_size_of(text); });
   CLI::Option* moments = verb.add_option("--moments", to->moments,
                                          "Also keep the events around the newest N unusual moments; 0: none")
                              ->check(CLI::Range(std::size_t{0}, kMostMoments))

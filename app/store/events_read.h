@@ -14,6 +14,12 @@ class EventsRead {
     const auto last = last_.find(rank);
     return last == last_.end() || sequence > last->second;
   }
+  /// By rank: one more than the greatest sequence read.
+  [[nodiscard]] std::map<std::uint32_t, std::uint64_t> read_until() const {
+    std::map<std::uint32_t, std::uint64_t> out;
+    for (const auto& [rank, last] : last_) out[rank] = last + 1;
+    return out;
+  }
   /// Adds chunks [sequence, sequence + parts); those skipped before them count as missing. Throws
   /// std::runtime_error where they are out of order.
   void follow(std::uint32_t rank, std::uint64_t sequence, std::uint32_t parts) {

@@ -34,8 +34,8 @@ Moved moved_rows(Database& database) {
 }
 
 /// Reads a file, or the parts of a series in order. The sums of events before the oldest part are read from
-/// that part, blocks from each part, and everything else from the newest part, which has it for the whole
-/// run.
+/// that part, blocks and the sums of what was deleted between them from each part, and everything else from
+/// the newest part, which has it for the whole run.
 class FileReader {
  public:
   FileReader(const std::string& path, RecordingInfo& info, Verify verify)
@@ -63,7 +63,10 @@ class FileReader {
       store = begun();
       for (std::size_t i = 0; i < files_.size(); ++i) {
         const auto before = [&](std::int64_t id) { append_sums(RecordedRun(store), id, false); };
-        if (i > 0) append_sums(RecordedRun(store), INT64_MAX, false);
+        if (i > 0) {
+          append_sums(RecordedRun(store), INT64_MAX, false);
+          take_sums_of_part(i, SumPart::whole);
+        }
         chunks(i).read_all(store, before, [&](std::int64_t id) { return moved_[i].contains(id); });
       }
       append_sums(RecordedRun(store), INT64_MAX, false);
@@ -109,16 +112,27 @@ class FileReader {
     return rows_of(std::move(parts));
   }
 
-  /// Reads steps from the newest part, which has those of all earlier parts, and sums from the oldest part
-  /// read, which has those of all events before it. `part` is ignored with Verify::everything.
+  /// Reads steps and moments from the newest part, which has those of all earlier parts, and sums from the
+  /// oldest part read, which has those of all events before it. `part` is ignored with Verify::everything.
   void take_sums(SumPart part) {
     if (verify_ == Verify::everything) part = SumPart::whole;
     sums_ = read_sums(database(), part);
-    if (files_.size() > 1) sums_.sums = std::move(read_sums(database(0), part).sums);
+    if (files_.size() > 1) sums_.sums = read_sums_of_part(database(0), part, {});
     sums_taken_ = true;
     info_.limits = sums_.limits;
     info_.distributions = read_sketches(database());
     own_times_ = read_own_times(database());
+  }
+
+  /// Replaces the sums by those of what was deleted from file `i`. All earlier files have been read.
+  void take_sums_of_part(std::size_t i, SumPart part) {
+    if (!sums_.limits.limited()) return;
+    if (verify_ == Verify::everything) part = SumPart::whole;
+    problems_.guard("what was not kept", [&] {
+      sums_.sums.clear();
+      next_sum_ = 0;
+      sums_.sums = read_sums_of_part(database(i), part, read_.read_until());
+    });
   }
 
   /// Appends the sums with ids below `id`. `blocks_follow`: RecordedRun::append_sum().
@@ -175,6 +189,7 @@ class FileReader {
     try {
       StoredBlocks stored;
       for (std::size_t i = 0; i < files_.size(); ++i) {
+        if (i > 0) take_sums_of_part(i, SumPart::figures);
         // Appended one at a time, because the store keeps only a fraction of the bytes read.
         const auto take = [&](const StoredBlock& block) {
           append(store, block);

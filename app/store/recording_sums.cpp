@@ -79,14 +79,21 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
   const auto sums = sums_;
   const auto through = through_, written = written_;
   try {
-    for (const char* table : {"sums", "sum_steps", "sketches", "own_times"}) {
+    for (const char* table : {"sums", "sum_steps", "moments", "sketches", "own_times"}) {
       const std::string name = table;
       next.execute("INSERT INTO " + name + " SELECT * FROM before." + name);
     }
-    for (const WholeSum& sum : part_->sums()) {
-      put(next, sum);
-      while (sums_[sum.block.rank].size() > kMostSums && join_some(next, sum.block.rank)) {
+    // What was deleted from the part that ends is in its own sum, too.
+    Statement drop = next.prepare("DELETE FROM sums WHERE id = ?1");
+    for (auto& [rank, of_rank] : sums_) {
+      for (const Sum& sum : of_rank) {
+        if (!sum.earlier) drop.bind(1, sum.id).run();
       }
+      std::erase_if(of_rank, [](const Sum& sum) { return !sum.earlier; });
+    }
+    for (const WholeSum& sum : part_->sums()) {
+      put(next, sum, true);
+      join(next, sum.block.rank, true);
     }
     if (const auto last = part_->last_step()) through_ = std::max(through_.value_or(0), *last);
     write_steps(next, store, true);
@@ -98,7 +105,11 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
   }
 }
 
-void SumsWriter::part_has_begun() { part_->clear(); }
+void SumsWriter::part_has_begun(std::int64_t deleted_until_ns) {
+  part_->clear();
+  plan_.part_ended();
+  plan_.deleted_until(deleted_until_ns);
+}
 
 void SumsWriter::retain(Database& database, const Store& store, std::int64_t now_ns) {
   plan_.now(now_ns);
@@ -157,16 +168,15 @@ void SumsWriter::delete_rows(Database& database, std::uint32_t rank, const std::
       sum->id = id;
       continue;
     }
-    if (sum) put(database, *sum);
+    if (sum) put(database, *sum, false);
     begin_sum(block);
     sum.emplace(WholeSum{.block = std::move(block), .rare = std::move(rare), .events = events, .id = id});
   }
-  if (sum) put(database, *sum);
-  while (sums_[rank].size() > kMostSums && join_some(database, rank)) {
-  }
+  if (sum) put(database, *sum, false);
+  join(database, rank, false);
 }
 
-void SumsWriter::put(Database& database, const WholeSum& sum) {
+void SumsWriter::put(Database& database, const WholeSum& sum, bool earlier) {
   Chunk rare;
   rare.rank = sum.block.rank;
   rare.events = sum.rare;
@@ -182,7 +192,8 @@ void SumsWriter::put(Database& database, const WholeSum& sum) {
                   .until = sum.block.sequence + sum.block.parts,
                   .begin_ns = sum.block.begin_ns,
                   .end_ns = sum.block.end_ns,
-                  .events = sum.events};
+                  .events = sum.events,
+                  .earlier = earlier};
   // Not always at the end: blocks around a deleted moment are deleted late.
   of_rank.insert(std::upper_bound(of_rank.begin(), of_rank.end(), entry.sequence,
                                   [](std::uint64_t s, const Sum& other) { return s < other.sequence; }),
@@ -202,8 +213,16 @@ WholeSum SumsWriter::get(Database& database, std::int64_t id) const {
   return out;
 }
 
+void SumsWriter::join(Database& database, std::uint32_t rank, bool earlier) {
+  const std::size_t most = limited_ && part_ ? kMostSumsOfPart : kMostSums;
+  const auto same = [&](const Sum& sum) { return sum.earlier == earlier; };
+  while (static_cast<std::size_t>(std::ranges::count_if(sums_[rank], same)) > most &&
+         join_some(database, rank, earlier)) {
+  }
+}
+
 /// Joins the two neighbours that together cover the shortest time.
-bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
+bool SumsWriter::join_some(Database& database, std::uint32_t rank, bool earlier) {
   std::vector<Sum>& of_rank = sums_[rank];
   std::size_t best = 0;
   WholeSum first, second;
@@ -212,6 +231,7 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
     for (std::size_t i = 0; i + 1 < of_rank.size(); ++i) {
       if (of_rank[i].full || of_rank[i].until != of_rank[i + 1].sequence) continue;  // pinned blocks between
+      if (of_rank[i].earlier != earlier || of_rank[i + 1].earlier != earlier) continue;
       const std::int64_t length = of_rank[i + 1].end_ns - of_rank[i].begin_ns;
       if (length >= shortest) continue;
       shortest = length;
@@ -231,7 +251,7 @@ bool SumsWriter::join_some(Database& database, std::uint32_t rank) {
   first.id = second.id;
   of_rank.erase(of_rank.begin() + static_cast<std::ptrdiff_t>(best),
                 of_rank.begin() + static_cast<std::ptrdiff_t>(best) + 2);
-  put(database, first);
+  put(database, first, earlier);
   return true;
 }
 
@@ -257,12 +277,14 @@ void SumsWriter::write_moments(Database& database) {
   if (moments_written_ == plan_.moments_revision()) return;
   database.execute("DELETE FROM moments");
   Statement add = database.prepare("INSERT INTO moments VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)");
-  for (const Moment& moment : plan_.moments()) {
+  const auto write = [&](const Moment& moment) {
     add.bind(1, moment.at_ns).bind(2, moment.begin_ns).bind(3, moment.end_ns).bind(4, moment.kind);
     add.bind(5, moment.step == ev::kNoId ? std::int64_t{-1} : std::int64_t{moment.step});
     add.bind(6, moment.rank == ev::kNoId ? std::int64_t{-1} : std::int64_t{moment.rank});
     add.bind(7, moment.text).run();
-  }
+  };
+  std::ranges::for_each(plan_.ended_moments(), write);
+  std::ranges::for_each(plan_.moments(), write);
   moments_written_ = plan_.moments_revision();
 }
 

@@ -29,6 +29,8 @@ class SumsWriter {
  public:
   /// Most sums of a rank; beyond it neighbours are joined. This is the resolution in time of deleted events.
   static constexpr std::size_t kMostSums = 32;
+  /// Likewise with limits in a recording in parts: of events deleted from the part, and of earlier parts.
+  static constexpr std::size_t kMostSumsOfPart = kMostSums / 2;
 
   /// Whether the recording is one file or consists of parts (rotation.h).
   enum class Files : std::uint8_t { one, parts };
@@ -57,7 +59,8 @@ class SumsWriter {
   /// Writes the sums of all earlier parts to the empty tables of `next`. The file of the part that ends must
   /// be attached to `next` as `before`. If it throws, this object is unchanged.
   void begin_part(Database& next, const Store& store);
-  void part_has_begun();
+  /// `deleted_until_ns`: end of the newest deleted part, collector clock; INT64_MIN: none was deleted.
+  void part_has_begun(std::int64_t deleted_until_ns);
 
  private:
   struct Sum {
@@ -65,13 +68,16 @@ class SumsWriter {
     std::uint64_t sequence = 0, until = 0;  ///< chunks [sequence, until)
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t events = 0;
-    bool full = false;  ///< cannot be joined with the next one: counts would overflow
+    bool earlier = false;  ///< of an earlier part. It is not joined with one of this part: readers use either
+    bool full = false;     ///< cannot be joined with the next one: counts would overflow
   };
   void delete_rows(Database& database, std::uint32_t rank, const std::vector<std::int64_t>& rows);
-  void put(Database& database, const WholeSum& sum);
+  void put(Database& database, const WholeSum& sum, bool earlier);
   [[nodiscard]] WholeSum get(Database& database, std::int64_t id) const;
-  /// Joins two neighbours. False if no two can be joined.
-  bool join_some(Database& database, std::uint32_t rank);
+  /// Joins two neighbours, of earlier parts or of this one. False if no two can be joined.
+  bool join_some(Database& database, std::uint32_t rank, bool earlier);
+  /// Joins as many as are too many.
+  void join(Database& database, std::uint32_t rank, bool earlier);
   void write_steps(Database& database, const Store& store, bool all);
   void write_moments(Database& database);
   void write_sketches(Database& database);
@@ -119,5 +125,10 @@ struct StoredSums {
 enum class SumPart : std::uint8_t { whole, figures };
 /// Throws std::runtime_error that names what is damaged.
 [[nodiscard]] StoredSums read_sums(Database& database, SumPart part);
+/// By rank: smaller sequence numbers were read from earlier parts of the recording.
+using ReadUntil = std::map<std::uint32_t, std::uint64_t>;
+/// The sums of a part, without those of what was read from earlier ones. Throws as read_sums() does.
+[[nodiscard]] std::vector<StoredSum> read_sums_of_part(Database& database, SumPart part,
+                                                       const ReadUntil& until);
 
 }  // namespace shardscope::store

@@ -107,7 +107,13 @@ void RecordingWriter::State::change_part(const Store& store, PartEnd why) {
   }
   guarded([&] { go_on_in(next); });
   if (!error.empty()) return;
-  sums->part_has_begun();
+  std::int64_t deleted_until_ns = INT64_MIN;
+  guarded([&] {
+    for (const PartRow& row : part_rows(out->database())) {
+      if (row.part < part.first_part) deleted_until_ns = std::max(deleted_until_ns, row.end_ns);
+    }
+  });
+  sums->part_has_begun(deleted_until_ns);
   blocks_of_part = {};
   fill = {.begun_with = bytes()};
   tails_of_part.clear();

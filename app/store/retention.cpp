@@ -31,6 +31,25 @@ void RetentionPlan::wrote(std::uint32_t rank, std::int64_t id, std::int64_t begi
   reached(end_ns);
 }
 
+void RetentionPlan::part_ended() {
+  blocks_.clear();
+  pinned_.clear();
+  newest_block_.clear();
+  const std::int64_t reached_ns = std::min(newest_ns_, now_ns_);
+  const auto ended = [&](const Moment& moment) { return moment.end_ns < reached_ns; };
+  for (const Moment& moment : moments_) {
+    if (ended(moment)) ended_moments_.push_back(moment);
+  }
+  if (std::erase_if(moments_, ended) == 0) return;
+  std::ranges::sort(ended_moments_, {}, &Moment::at_ns);
+  ++moments_revision_;
+}
+
+void RetentionPlan::deleted_until(std::int64_t until_ns) {
+  if (std::erase_if(ended_moments_, [&](const Moment& moment) { return moment.end_ns <= until_ns; }) != 0)
+    ++moments_revision_;
+}
+
 bool RetentionPlan::keep(Moment moment) {
   if (retention_.moments == 0) return false;
   const std::int64_t until_ns = std::max(moment.at_ns, moment.lasts_until_ns);

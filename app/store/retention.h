@@ -61,9 +61,19 @@ class RetentionPlan {
   /// Adds a moment; its begin_ns and end_ns are computed from its time. False, and not added, if no moments
   /// are kept or if it lies within the range kept by another moment of its kind.
   bool keep(Moment moment);
+  /// Those of the part being written; of a recording in one file all of them. Sorted by time.
   [[nodiscard]] const std::vector<Moment>& moments() const noexcept { return moments_; }
-  /// Increases whenever moments() changes.
+  /// Those of parts that have ended. Sorted by time. They count no longer towards `Retention::moments`.
+  [[nodiscard]] const std::vector<Moment>& ended_moments() const noexcept { return ended_moments_; }
+  /// Increases whenever moments() or ended_moments() changes.
   [[nodiscard]] std::uint64_t moments_revision() const noexcept { return moments_revision_; }
+
+  /// The recording goes on in its next part (rotation.h): none of the blocks so far is ever due. Moments
+  /// around which events may yet arrive are those of the next part, too.
+  void part_ended();
+  /// All parts with events up to `until_ns` (collector clock) were deleted, and with them what was kept
+  /// around these moments.
+  void deleted_until(std::int64_t until_ns);
 
   /// Rows by rank, ascending. They need not be contiguous: the caller checks for blocks that stay between
   /// them.
@@ -95,7 +105,7 @@ class RetentionPlan {
   Blocks blocks_;                                       ///< not kept by a moment
   Blocks pinned_;                                       ///< kept by a moment; separate, so due() skips them
   std::map<std::uint32_t, std::int64_t> newest_block_;  ///< row, by rank
-  std::vector<Moment> moments_;                         ///< sorted by time
+  std::vector<Moment> moments_, ended_moments_;         ///< sorted by time
   std::uint64_t moments_revision_ = 0;
   std::int64_t newest_ns_ = INT64_MIN, now_ns_ = INT64_MAX, pending_ns_ = INT64_MAX;
 };

@@ -230,7 +230,7 @@ class SumDecoder {
   std::vector<std::thread> helpers_;  ///< declared last: the threads use the other members
 };
 
-std::vector<SumRow> read_sum_rows(Database& database, StoredSums& out) {
+std::vector<SumRow> read_sum_rows(Database& database, const ReadUntil& until, std::vector<StoredSum>& sums) {
   std::vector<SumRow> all;
   Statement rows = database.prepare(
       "SELECT id, rank, sequence, begin_ns, end_ns, events, parts, bytes, rare FROM sums ORDER BY id");
@@ -241,18 +241,30 @@ std::vector<SumRow> read_sum_rows(Database& database, StoredSums& out) {
     };
     if (rows.integer(2) < 0 || rows.integer(5) < 0 || rows.integer(6) == 0)
       throw std::runtime_error("a sum is not in its place");
+    const auto read = until.find(static_cast<std::uint32_t>(rows.integer(1)));
+    if (read != until.end() && static_cast<std::uint64_t>(rows.integer(2)) < read->second) continue;
     all.push_back({.rank = rows.integer(1),
                    .sequence = rows.integer(2),
                    .begin_ns = time_of(rows, 3),
                    .end_ns = time_of(rows, 4),
                    .parts = rows.integer(6),
                    .rare = copy(8)});
-    StoredSum& sum = out.sums.emplace_back();
+    StoredSum& sum = sums.emplace_back();
     sum.id = rows.integer(0);
     sum.events = static_cast<std::uint64_t>(rows.integer(5));
     sum.bytes = copy(7);
   }
   return all;
+}
+
+/// Throws std::runtime_error unless the sums of each rank are in the order of its chunks.
+void check_order(const std::vector<StoredSum>& sums) {
+  std::map<std::uint32_t, std::uint64_t> next;  ///< sequence, by rank
+  for (const StoredSum& sum : sums) {
+    std::uint64_t& until = next[sum.origin.rank];
+    if (sum.origin.sequence < until) throw std::runtime_error("a sum is not in its place");
+    until = sum.origin.sequence + sum.origin.parts;
+  }
 }
 
 }  // namespace
@@ -262,7 +274,7 @@ StoredSums read_sums(Database& database, SumPart part) {
   out.limits.max_age_ns = database.integer("SELECT value FROM meta WHERE key = 'max_age_ns'");
   out.limits.max_bytes =
       static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'max_bytes'"));
-  const std::vector<SumRow> rows = read_sum_rows(database, out);
+  const std::vector<SumRow> rows = read_sum_rows(database, {}, out.sums);
   SumDecoder decoder(rows, out.sums, part);
   // Without a sum no event was deleted, so the value is ignored: the file may be damaged.
   if (!out.sums.empty() &&
@@ -273,15 +285,17 @@ StoredSums read_sums(Database& database, SumPart part) {
   read_step_rows(database, out);
   read_moments(database, out);
   decoder.finish();
+  check_order(out.sums);
   out.origin_ns = std::numeric_limits<std::int64_t>::max();
-  std::map<std::uint32_t, std::uint64_t> next;  ///< sequence, by rank
-  for (const StoredSum& sum : out.sums) {
-    const BlockOrigin& origin = sum.origin;
-    std::uint64_t& until = next[origin.rank];
-    if (origin.sequence < until) throw std::runtime_error("a sum is not in its place");
-    until = origin.sequence + origin.parts;
-    out.origin_ns = std::min(out.origin_ns, origin.begin_ns);
-  }
+  for (const StoredSum& sum : out.sums) out.origin_ns = std::min(out.origin_ns, sum.origin.begin_ns);
+  return out;
+}
+
+std::vector<StoredSum> read_sums_of_part(Database& database, SumPart part, const ReadUntil& until) {
+  std::vector<StoredSum> out;
+  const std::vector<SumRow> rows = read_sum_rows(database, until, out);
+  SumDecoder(rows, out, part).finish();
+  check_order(out);
   return out;
 }
 

@@ -202,14 +202,46 @@ class Recorders(InAFolder):
                 self.assertEqual(info["damaged_events"] + info["lost_messages"], 0)
                 self.assertTrue(parts_of(recording))
 
+    def test_each_file_keeps_its_newest_and_its_moments(self):
+        recording = self.folder / "run.zscope"
+        recorder = start("record", recording, "--listen", "tcp://127.0.0.1:0", "--rotate-age", "10s", "--max-age", "1s",
+                         "--moment-around", "500ms", "--moment-triggers", "rank_failed")
+        self.addCleanup(recorder.stderr.close)
+        endpoint = endpoint_of(recorder)
+        ranks = training(endpoint, 1000000)
+        self.addCleanup(ranks.kill)
+        time.sleep(4)
+        self.assertIn("keeping", said("keep", endpoint, "--text", "the fan is loud"))
+        until = time.monotonic() + 60
+        while len(parts_of(recording)) < 2 and time.monotonic() < until:
+            time.sleep(0.2)
+        time.sleep(4)
+        recorder.send_signal(signal.SIGINT)
+        recorder.wait(60)
+        ranks.kill()
+        ranks.wait()
+        info = read("info", recording)
+        self.assertEqual(info["problems"], [])
+        self.assertEqual([part["here"] for part in info["parts"]], [True, True])
+        self.assertEqual(info["limits"]["max_age_ns"], 1_000_000_000)
+        kept = info["kept"]
+        self.assertGreater(kept["not_kept_events"], kept["events"])
+        moments = [moment for moment in kept["moments"] if moment["kind"] == "request"]
+        self.assertEqual([moment["text"] for moment in moments], ["the fan is loud"])
+        newest = parts_of(recording)[-1]
+        [(begin_ns, end_ns)] = rows(newest, "SELECT begin_ns, end_ns FROM moments WHERE kind = 'request'")
+        inside = rows(newest, f"SELECT step FROM sum_steps WHERE begin_ns > {begin_ns} AND end_ns < {end_ns}")
+        self.assertTrue(inside)
+        for (step,) in inside:
+            self.assertTrue(any(stretch["first"] <= step <= stretch["last"] for stretch in kept["steps"]), (step, kept["steps"]))
+
     def test_wrong_options(self):
         recording = self.folder / "run.zscope"
         self.refused(("record", recording, "--rotate-size", "7MB"), "--rotate-size", "7MB is less than 8MB")
         self.refused(("record", recording, "--rotate-age", "9s"), "--rotate-age", "9s is less than 10s")
         self.refused(("record", recording, "--max-files", "3"), "--max-files needs --rotate-size or --rotate-age")
         self.refused(("record", recording, "--rotate-size", "8MB", "--max-files", "1"), "--max-files")
-        for limit in (("--max-age", "10m"), ("--max-size", "1GB")):
-            self.refused(("record", recording, "--rotate-age", "1h", *limit), "--rotate-size and --rotate-age go with --max-files")
+        self.refused(("record", recording, "--rotate-size", "1GB", "--max-size", "1GB"), "--rotate-size needs files that grow")
         for verb in (("run", "--config", ROOT / "samples/stage3.json"), ("attach",), ("collect", "--upstream", "tcp://127.0.0.1:1")):
             after = ("--", "true") if verb[0] == "attach" else ()
             self.refused((*verb, "--rotate-size", "8MB", *after), "--rotate-size requires --record")
