@@ -26,16 +26,17 @@ void RetentionPlan::wrote(std::uint32_t rank, std::int64_t id, std::int64_t begi
   const Key key{end_ns, id};
   const Entry entry{rank, begin_ns, bytes};
   (pinned(key, entry) ? pinned_ : blocks_).emplace(key, entry);
-  std::int64_t& newest = newest_block_[rank];
-  newest = std::max(newest, id);
+  Key& newest = newest_block_[rank];
+  if (newest.id <= id) newest = key;
   reached(end_ns);
 }
 
 void RetentionPlan::part_ended() {
+  std::int64_t reached_ns = std::min(newest_ns_, now_ns_);
+  for (const auto& [rank, newest] : newest_block_) reached_ns = std::min(reached_ns, newest.end_ns);
   blocks_.clear();
   pinned_.clear();
   newest_block_.clear();
-  const std::int64_t reached_ns = std::min(newest_ns_, now_ns_);
   const auto ended = [&](const Moment& moment) { return moment.end_ns < reached_ns; };
   for (const Moment& moment : moments_) {
     if (ended(moment)) ended_moments_.push_back(moment);
@@ -124,7 +125,7 @@ RetentionPlan::Rows RetentionPlan::due(std::uint64_t used_bytes) {
     return blocks_.erase(at);
   };
   const auto stays = [&](const Blocks::value_type& block) {
-    return newest_block_[block.second.rank] == block.first.id;
+    return newest_block_[block.second.rank].id == block.first.id;
   };
   if (retention_.max_age_ns > 0) {
     const std::int64_t from_ns = oldest_by_age();

@@ -69,7 +69,8 @@ class RetentionPlan {
   [[nodiscard]] std::uint64_t moments_revision() const noexcept { return moments_revision_; }
 
   /// The recording goes on in its next part (rotation.h): none of the blocks so far is ever due. Moments
-  /// around which events may yet arrive are those of the next part, too.
+  /// are those of the next part too as long as a rank has no block after them: its next one may have events
+  /// around them.
   void part_ended();
   /// All parts with events up to `until_ns` (collector clock) were deleted, and with them what was kept
   /// around these moments.
@@ -102,10 +103,10 @@ class RetentionPlan {
   void forget(std::vector<Moment>::iterator moment);
 
   Retention retention_;
-  Blocks blocks_;                                       ///< not kept by a moment
-  Blocks pinned_;                                       ///< kept by a moment; separate, so due() skips them
-  std::map<std::uint32_t, std::int64_t> newest_block_;  ///< row, by rank
-  std::vector<Moment> moments_, ended_moments_;         ///< sorted by time
+  Blocks blocks_;                                ///< not kept by a moment
+  Blocks pinned_;                                ///< kept by a moment; separate, so due() skips them
+  std::map<std::uint32_t, Key> newest_block_;    ///< by rank
+  std::vector<Moment> moments_, ended_moments_;  ///< sorted by time
   std::uint64_t moments_revision_ = 0;
   std::int64_t newest_ns_ = INT64_MIN, now_ns_ = INT64_MAX, pending_ns_ = INT64_MAX;
 };
