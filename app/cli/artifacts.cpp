@@ -29,13 +29,14 @@ void write_report(const RunSource& run, const std::string& name, const std::stri
   const store::RecordingInfo& info = run.info;
   const analysis::Digest digest = analysis::digest_of(store);
   const analysis::Summary summary = analysis::whole_summary(store, info, digest);
-  std::optional<analysis::Comparison> comparison;
+  std::optional<exporter::ReportComparison> comparison;
   if (!baseline.empty()) {
     store::RecordingInfo base_info;
     const store::Store base = store::open_recording(baseline, &base_info);
     const analysis::Digest base_digest = analysis::digest_of(base);
     const analysis::Summary base_summary = analysis::summarize(base, base_info, base_digest);
-    comparison = analysis::compare({{&base, &base_summary, &base_digest}}, {{&store, &summary, &digest}});
+    comparison = {analysis::compare({{&base, &base_summary, &base_digest}}, {{&store, &summary, &digest}}),
+                  "the baseline, " + std::filesystem::path(baseline).filename().string(), "this run"};
   }
   std::vector<exporter::Note> notes;
   try {

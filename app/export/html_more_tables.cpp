@@ -136,12 +136,15 @@ std::string scheduling_html(const analysis::Scheduling& scheduling) {
   return out;
 }
 
-std::string comparison_html(const analysis::Comparison& comparison) {
+std::string comparison_html(const analysis::Comparison& comparison, const std::string& a,
+                            const std::string& b) {
   std::string table =
       "<table><tr><th>median over steps<th class=n>A<th class=n>B<th class=n>change<th>unit</tr>";
   for (const analysis::Difference& row : comparison.metrics) {
-    const bool both = row.a && row.b && *row.a != 0;
-    const double change = both ? 100 * (*row.b - *row.a) / *row.a : 0;
+    // A share changes by points: "from 47 % to 12 %" is neither -35 % nor -75 %.
+    const bool points = row.unit == "%";
+    const bool both = row.a && row.b && (points || *row.a != 0);
+    const double change = !both ? 0 : points ? *row.b - *row.a : 100 * (*row.b - *row.a) / std::abs(*row.a);
     const bool worse = row.lower_is_better ? change > 0 : change < 0;
     const char* const word = std::abs(change) < 0.05 ? ""
                              : !row.differs()        ? " (no significant difference)"
@@ -150,9 +153,11 @@ std::string comparison_html(const analysis::Comparison& comparison) {
     table += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
                          escape_html(row.metric), analysis::with_spread(row.a, row.spread_a),
                          analysis::with_spread(row.b, row.spread_b),
-                         both ? fmt::format("{:+.1f} %{}", change, word) : "—", escape_html(row.unit));
+                         both ? fmt::format("{:+.1f} {}{}", change, points ? "points" : "%", word) : "—",
+                         escape_html(row.unit));
   }
   std::string out = "<p class=verdict>" + escape_html(comparison.verdict) + "</p>" +
+                    fmt::format("<p>A: {}. B: {}.</p>", escape_html(a), escape_html(b)) +
                     scrolling(table + "</table>", "A beside B");
   for (const auto& [side, missing] :
        {std::pair{"A", &comparison.missing_a}, std::pair{"B", &comparison.missing_b}}) {

@@ -132,6 +132,7 @@ struct ShownRank {
 [[nodiscard]] std::string distributions_html(const analysis::Summary& summary);
 [[nodiscard]] std::string scheduling_html(const analysis::Scheduling& scheduling);
 /// A: the run to compare with; B: this run.
-[[nodiscard]] std::string comparison_html(const analysis::Comparison& comparison);
+[[nodiscard]] std::string comparison_html(const analysis::Comparison& comparison, const std::string& a,
+                                          const std::string& b);
 
 }  // namespace shardscope::exporter

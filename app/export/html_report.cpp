@@ -126,7 +126,7 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
 
 std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems,
-                        const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
+                        const std::optional<ReportComparison>& comparison, const std::vector<Note>& notes,
                         const std::vector<analysis::Finding>* findings, const analysis::Digest* given) {
   const std::string model = escape_html(s.model);
   const std::string partitioning = analysis::partitioning_name(s.kind, s.stage);
@@ -148,7 +148,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
        {"key_figures", key_figures_html(s, largest)},
        {"findings", findings_html(findings != nullptr ? *findings : analysis::find(store, s, digest))},
        {"notes", notes_html(store, notes)},
-       {"comparison", comparison ? comparison_html(*comparison) : ""},
+       {"comparison", comparison ? comparison_html(comparison->figures, comparison->a, comparison->b) : ""},
        {"identity", identity_html(store, s)},
        {"time_partition", time_partition_html(s)},
        {"timeline", timeline_html(store, s, digest)},
@@ -170,7 +170,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
 
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
-                       const std::optional<analysis::Comparison>& comparison, const std::vector<Note>& notes,
+                       const std::optional<ReportComparison>& comparison, const std::vector<Note>& notes,
                        const std::vector<analysis::Finding>* findings, const analysis::Digest* digest) {
   OutputFile file(path);
   file.stream() << html_report(store, summary, problems, comparison, notes, findings, digest);

@@ -13,12 +13,18 @@
 
 namespace shardscope::exporter {
 
-/// The page as text. `problems`: what is missing or damaged in the recording. `comparison`: with another run,
-/// run A. `notes`: the user's notes. `findings` (with their advice tried) and `digest` (of all steps) are
-/// computed here unless the caller passes them.
+/// A section of the page: the run compared with another one.
+struct ReportComparison {
+  analysis::Comparison figures;
+  std::string a, b;  ///< the two runs as the reader knows them: "this run", "base.zscope, the baseline"
+};
+
+/// The page as text. `problems`: what is missing or damaged in the recording. `notes`: the user's notes.
+/// `findings` (with their advice tried) and `digest` (of all steps) are computed here unless the caller
+/// passes them.
 [[nodiscard]] std::string html_report(const store::Store& store, const analysis::Summary& summary,
                                       const std::vector<std::string>& problems,
-                                      const std::optional<analysis::Comparison>& comparison = std::nullopt,
+                                      const std::optional<ReportComparison>& comparison = std::nullopt,
                                       const std::vector<Note>& notes = {},
                                       const std::vector<analysis::Finding>* findings = nullptr,
                                       const analysis::Digest* digest = nullptr);
@@ -26,7 +32,7 @@ namespace shardscope::exporter {
 /// Writes it, whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
-                       const std::optional<analysis::Comparison>& comparison = std::nullopt,
+                       const std::optional<ReportComparison>& comparison = std::nullopt,
                        const std::vector<Note>& notes = {},
                        const std::vector<analysis::Finding>* findings = nullptr,
                        const analysis::Digest* digest = nullptr);

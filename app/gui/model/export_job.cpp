@@ -1,6 +1,7 @@
 #include "app/gui/model/export_job.h"
 
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
@@ -90,13 +91,15 @@ void ExportJob::go_on_or_end() const {
 void ExportJob::report(const Order& order, const store::Store& store, const store::RecordingInfo& info) {
   const analysis::Summary summary = analysis::summarize(store);
   go_on_or_end();
-  std::optional<analysis::Comparison> comparison;
+  std::optional<exporter::ReportComparison> comparison;
   if (!order.other.empty()) {
     say("comparing with " + order.other);
-    store::RecordingInfo base_info;
-    const store::Store other = store::open_recording(order.other, &base_info, store::Verify::as_read);
-    const analysis::Summary base = analysis::summarize(other);
-    comparison = analysis::compare({{&other, &base}}, {{&store, &summary}});
+    store::RecordingInfo info_of_other;
+    const store::Store other = store::open_recording(order.other, &info_of_other, store::Verify::as_read);
+    const analysis::Summary of_other = analysis::summarize(other);
+    // As in the window, where the run that is open is A.
+    comparison = {analysis::compare({{&store, &summary}}, {{&other, &of_other}}), "this run",
+                  "the second run, " + std::filesystem::path(order.other).filename().string()};
     go_on_or_end();
   }
   say("writing " + order.target);

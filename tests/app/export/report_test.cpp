@@ -297,13 +297,21 @@ TEST(Report, SaysWhyModelStatesWereNotMeasured) {
 
 TEST(Report, CallsNothingBetterOrWorseThatIsWithinTheSpread) {
   const store::Store store = store::make_synthetic_store();
-  analysis::Comparison comparison;
-  comparison.metrics = {
+  ReportComparison comparison{.figures = {}, .a = "one", .b = "<other>"};
+  comparison.figures.metrics = {
       {.metric = "step time", .unit = "ms", .a = 100, .b = 101, .interval = {{1, -2, 4, 5}}},
-      {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .interval = {{20, 15, 25, 5}}}};
+      {.metric = "idle", .unit = "ms", .a = 100, .b = 120, .interval = {{20, 15, 25, 5}}},
+      {.metric = "overlap",
+       .unit = "%",
+       .a = 47,
+       .b = 12,
+       .lower_is_better = false,
+       .interval = {{-35, -40, -30, 5}}}};
   const std::string page = html_report(store, analysis::summarize(store), {}, comparison);
   EXPECT_THAT(page, testing::HasSubstr("+1.0 % (no significant difference)"));
   EXPECT_THAT(page, testing::HasSubstr("+20.0 % (worse)"));
+  EXPECT_THAT(page, testing::HasSubstr("-35.0 points (worse)"));
+  EXPECT_THAT(page, testing::HasSubstr("<p>A: one. B: &lt;other&gt;.</p>"));
 }
 
 TEST(Report, SetsItBesideABaseline) {
@@ -312,7 +320,9 @@ TEST(Report, SetsItBesideABaseline) {
   const analysis::Summary summary = analysis::summarize(store), other_summary = analysis::summarize(other);
   EXPECT_THAT(html_report(store, summary, {}), testing::Not(testing::HasSubstr("<h2>A beside B</h2>")));
   const std::string page =
-      html_report(store, summary, {}, analysis::compare({{&other, &other_summary}}, {{&store, &summary}}));
+      html_report(store, summary, {},
+                  ReportComparison{analysis::compare({{&other, &other_summary}}, {{&store, &summary}}),
+                                   "the baseline", "this run"});
   EXPECT_THAT(page, testing::HasSubstr("<h2>A beside B</h2>"));
   EXPECT_THAT(page, testing::HasSubstr("(better)"));
 }

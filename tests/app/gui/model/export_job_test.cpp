@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "app/analysis/summary.h"
 #include "app/gui/platform/pixels.h"
 #include "app/store/recording.h"
 #include "tests/app/store/synthetic_run.h"
@@ -103,8 +104,18 @@ TEST_F(Export, TheReportComparesWithTheSecondRun) {
   ASSERT_EQ(finish(job).problem, "");
   job.start({.format = ExportFormat::report, .recording = run, .target = file("both.html"), .other = other});
   ASSERT_EQ(finish(job).problem, "");
-  EXPECT_GT(text_of(file("both.html")).size(), text_of(file("alone.html")).size() + 500)
-      << "a section compares them";
+  // As in the window: A is the run that is open. It prefetches, and the other one does not.
+  const std::string page = text_of(file("both.html"));
+  EXPECT_EQ(text_of(file("alone.html")).find("A: this run"), std::string::npos);
+  EXPECT_NE(page.find("A: this run. B: the second run, other.zscope."), std::string::npos);
+  EXPECT_NE(page.find("stage3_prefetch_bucket_size: "), std::string::npos);
+  store::RecordingInfo info;
+  const store::Store first = store::open_recording(run, &info), second = store::open_recording(other, &info);
+  const analysis::Summary a = analysis::summarize(first), b = analysis::summarize(second);
+  const analysis::Comparison expected = analysis::compare({{&first, &a}}, {{&second, &b}});
+  ASSERT_FALSE(expected.config_changes.empty());
+  EXPECT_NE(page.find("<code>" + expected.config_changes.front() + "</code>"), std::string::npos)
+      << "not the other way round";
 }
 
 TEST_F(Export, ARecordingIsNeverReplaced) {
