@@ -11,6 +11,7 @@
 
 #include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
+#include "app/export/counter_samples.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
@@ -251,6 +252,24 @@ void write_gaps(Table& t, const Store& store, const ExportPart& part) {
   }
 }
 
+void write_counters(Table& t, const Store& store, const ExportPart& part) {
+  for (const store::RankRow& rank : store.ranks()) {
+    if (!part.has_rank(rank.rank)) continue;
+    for_each_counter_sample(
+        store, rank.rank, part,
+        [&](const analysis::CounterSeries& series, const analysis::CounterSample& sample) {
+          t.cell(std::int64_t{rank.rank}).cell(series.name).cell(series.unit);
+          t.cell(sample.at_ns);
+          if (sample.until_ns == analysis::CounterSample::kUntilNext) {
+            t.cell(std::string_view());
+          } else {
+            t.cell(sample.until_ns);
+          }
+          t.cell(sample.value).end_row();
+        });
+  }
+}
+
 void write_times(Table& t, const analysis::Digest& digest, const ExportPart& part) {
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   for (const analysis::StepDigest& step : digest.steps()) {
@@ -308,6 +327,7 @@ constexpr CsvTable kCsvTables[] = {
      write_slices},
     {"status.csv", "rank,at_ns,param,status,cause,module,gather,elems", write_status},
     {"memory.csv", "rank,at_ns,pool,category,delta_bytes,pool_bytes_after,owner", write_memory},
+    {"counters.csv", "rank,name,unit,at_ns,until_ns,value", write_counters},
     {"events.csv", "rank,at_ns,kind,stream,code,a,b,c,v0,v1", write_events},
     {"messages.csv", "at_ns,rank,severity,text", write_messages},
     {"gaps.csv", "rank,begin_ns,end_ns,events,shed,messages,reason", write_gaps},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "app/gui/model/step_of.h"
@@ -84,6 +85,22 @@ void AppState::follow_newest(std::uint32_t steps) {
 void AppState::zoom(double factor, std::int64_t anchor_ns) {
   own_length = follow;
   time.zoom(factor, follow ? store().end_ns() : anchor_ns, store().end_ns());
+}
+
+std::string AppState::title() const {
+  constexpr const char* kProgram = "Shardscope";
+  if (start_page || run == nullptr || run->source().empty()) return kProgram;
+  const auto name = [](const Session& of) { return std::filesystem::path(of.source()).filename().string(); };
+  return name(*run) + (other != nullptr ? " and " + name(*other) : "") + " - " + kProgram;
+}
+
+void AppState::zoom_by_key(double factor) {
+  own_length = follow;
+  // While following the newest event stays where it is.
+  const TimeRange& range = time.goal();
+  const double edge = static_cast<double>(store().end_ns() - range.begin_ns) /
+                      static_cast<double>(std::max<std::int64_t>(range.length(), 1));
+  time.go_zoom(factor, follow ? edge : 0.5, store().end_ns());
 }
 
 void AppState::select_span(store::LaneId lane, const store::Span& span) {

@@ -46,6 +46,8 @@ struct AppState {
     bool temporary = false;  ///< deleted when the window closes; not added to the recent files
   };
   std::optional<OpenRequest> open_request;
+  /// Of the window: several are told apart by the names of their runs.
+  [[nodiscard]] std::string title() const;
   bool start_page = false;  ///< no run is open: shows recent recordings, open, connect, a sample run
   /// Opens the run. Returns an error message, empty on success. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
@@ -135,6 +137,7 @@ struct AppState {
   void follow_newest(std::uint32_t steps);
   /// Scales the range around `anchor_ns`; while following, around the live edge.
   void zoom(double factor, std::int64_t anchor_ns);
+  void zoom_by_key(double factor);  ///< around the middle, gliding; while following, around the live edge
 
   void select_span(store::LaneId lane, const store::Span& span);
   void select_param(std::uint32_t param, std::uint32_t rank);

@@ -56,8 +56,14 @@ Table connection_table(const AppState& app) {
       count(rates.events_per_s(), "events/s").text() + ", " +
           bytes(static_cast<std::int64_t>(rates.bytes_per_s())).text() + "/s",
       "the last 5 s, as they arrive here");
-  add("received", bytes(static_cast<std::int64_t>(traffic.bytes)).text() + ", " +
-                      count(static_cast<double>(store.event_count()), "events").text());
+  add("received",
+      bytes(static_cast<std::int64_t>(traffic.bytes)).text() + ", " +
+          count(static_cast<double>(store.event_count()), "events").text(),
+      store.event_count() == 0
+          ? ""
+          : decimal(static_cast<double>(traffic.bytes) / static_cast<double>(store.event_count()), 1) +
+                " bytes per event: received / events; an event has " + std::to_string(sizeof(ev::Event)) +
+                " in memory");
   const bool behind = traffic.waiting_bytes > 0 || traffic.items_behind > 0;
   add("backlog",
       !behind ? "none"

@@ -65,6 +65,7 @@ void add_inside(const AppState& app, store::LaneId lane, const store::Span& span
     const std::string times = group.count > 1 ? grouped(static_cast<std::int64_t>(group.count)) + " x, " : "";
     out.inside.push_back({group.first_ns, group.name, times + duration(group.time_ns).text()});
   }
+  add_count_left_out(inside.children.size(), kHistoryRows, out.inside);
   for (const std::size_t message : inside.messages) {
     const store::Message& entry = app.store().messages()[message];
     out.inside.push_back({entry.at_ns, entry.text, "message"});
@@ -151,6 +152,8 @@ void add_changes(const AppState& app, std::uint32_t param, std::uint32_t rank, s
     out.history.push_back({change->at_ns, word(static_cast<plan::ParamStatus>(change->state.status)),
                            cause_word(data, change->state.cause), ev::kNoId, change->at_ns > at_ns});
   }
+  if (history.size() >= kChanges)
+    out.history.push_back({std::nullopt, "earlier changes", "move the cursor back to list them"});
 }
 
 }  // namespace
@@ -213,6 +216,7 @@ Details describe_selection(const AppState& app) {
                  : "",
              params[i]});
       }
+      add_count_left_out(params.size(), kHistoryRows, out.history);
       add_inside(app, selection.lane, *selection.span, out);
       return out;
     }

@@ -11,6 +11,12 @@ void add(Details& out, std::string label, std::string value, std::string formula
   out.fields.push_back({std::move(label), std::move(value), {}, std::move(formula)});
 }
 
+void add_count_left_out(std::size_t count, std::size_t shown, std::vector<HistoryRow>& rows) {
+  if (count > shown)
+    rows.push_back(
+        {std::nullopt, "... and " + grouped(static_cast<std::int64_t>(count - shown)) + " more", ""});
+}
+
 void add_time(const store::SpanTime& time, const char* formula, Details& out) {
   add(out,
       time.ended           ? "duration"

@@ -1,8 +1,10 @@
 // Helpers that build Details: fields with units, and the times of a span.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
@@ -12,6 +14,8 @@ namespace shardscope::gui {
 
 void add(Details& out, std::string label, const Quantity& value, std::string formula = {});
 void add(Details& out, std::string label, std::string value, std::string formula = {});
+/// "... and 12 more" where a list of `count` shows `shown` at most.
+void add_count_left_out(std::size_t count, std::size_t shown, std::vector<HistoryRow>& rows);
 
 /// Adds "duration", or "so far" for a running span, or "up to the last event" for one without an end; and
 /// "paused" where it contains a pause.

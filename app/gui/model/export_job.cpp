@@ -1,5 +1,7 @@
 #include "app/gui/model/export_job.h"
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
 #include "app/export/chrome.h"
 #include "app/export/csv.h"
@@ -88,18 +91,34 @@ void ExportJob::go_on_or_end() const {
   if (cancelled_) throw ExportCancelled();
 }
 
-void ExportJob::report(const Order& order, const store::Store& store, const store::RecordingInfo& info) {
-  const analysis::Summary summary = analysis::summarize(store);
+/// Figures of all steps, the long part of a report. Its share of the steps is shown; a cancel ends it.
+analysis::Digest ExportJob::digest(const store::Store& store, const char* of_what) {
+  say("computing the figures of " + std::string(of_what));
+  constexpr std::chrono::milliseconds kSlice{50};
+  const double steps = static_cast<double>(std::max<std::size_t>(store.steps().size(), 1));
+  analysis::Digest out;
+  while (!out.update(store, kSlice)) {
+    go_on_or_end();
+    const std::lock_guard lock(mutex_);
+    state_.share = static_cast<double>(out.steps().size()) / steps;
+  }
   go_on_or_end();
+  return out;
+}
+
+void ExportJob::report(const Order& order, const store::Store& store, const store::RecordingInfo& info) {
+  const analysis::Digest figures = digest(store, "this run");
+  const analysis::Summary summary = analysis::whole_summary(store, info, figures);
   std::optional<exporter::ReportComparison> comparison;
   if (!order.other.empty()) {
-    say("comparing with " + order.other);
     store::RecordingInfo info_of_other;
     const store::Store other = store::open_recording(order.other, &info_of_other, store::Verify::as_read);
-    const analysis::Summary of_other = analysis::summarize(other);
+    const analysis::Digest figures_of_other = digest(other, "the second run");
+    const analysis::Summary of_other = analysis::summarize(other, info_of_other, figures_of_other);
+    say("comparing with " + order.other);
     // As in the window, where the run that is open is A.
-    comparison = {analysis::compare({{&store, &summary}}, {{&other, &of_other}}), "this run",
-                  "the second run, " + std::filesystem::path(order.other).filename().string()};
+    comparison = {analysis::compare({{&store, &summary, &figures}}, {{&other, &of_other, &figures_of_other}}),
+                  "this run", "the second run, " + std::filesystem::path(order.other).filename().string()};
     go_on_or_end();
   }
   say("writing " + order.target);
@@ -111,7 +130,8 @@ void ExportJob::report(const Order& order, const store::Store& store, const stor
   } catch (const std::runtime_error&) {
     notes.clear();
   }
-  exporter::write_html_report(order.target, store, summary, info.problems, comparison, notes);
+  exporter::write_html_report(order.target, store, summary, info.problems, comparison, notes, nullptr,
+                              &figures);
 }
 
 void ExportJob::write(const Order& order, const store::Store& store, const store::RecordingInfo& info) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/analysis/digest.h"
 #include "app/store/recording.h"
 
 namespace shardscope::gui {
@@ -56,6 +57,7 @@ class ExportJob {
  private:
   void run(const Order& order);
   void write(const Order& order, const store::Store& store, const store::RecordingInfo& info);
+  analysis::Digest digest(const store::Store& store, const char* of_what);
   void report(const Order& order, const store::Store& store, const store::RecordingInfo& info);
   void say(std::string what);
   void go_on_or_end() const;  ///< throws after cancel()

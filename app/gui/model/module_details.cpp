@@ -93,6 +93,7 @@ void describe_unplaced_module(const AppState& app, std::uint32_t module, std::ui
                                  : count(static_cast<double>(data.tables().params[param].elems)).text(),
                            param});
   }
+  add_count_left_out(params.size(), kMostParams, out.history);
 }
 
 }  // namespace shardscope::gui

@@ -88,6 +88,20 @@ void TimeAxis::pan(std::int64_t delta_ns, std::int64_t limit_ns) {
   set({range_.begin_ns + delta_ns, range_.end_ns + delta_ns}, limit_ns);
 }
 
+void TimeAxis::go_zoom(double factor, double anchor, std::int64_t limit_ns) {
+  const TimeRange from = goal();
+  const double old_length = static_cast<double>(from.length());
+  const double length = std::max(static_cast<double>(kShortest), old_length * factor);
+  const std::int64_t begin = from.begin_ns + std::llround((old_length - length) * anchor);
+  go({begin, begin + std::llround(length)}, limit_ns);
+}
+
+void TimeAxis::go_pan(double share, std::int64_t limit_ns) {
+  const TimeRange from = goal();
+  const std::int64_t by = std::llround(static_cast<double>(from.length()) * share);
+  go({from.begin_ns + by, from.end_ns + by}, limit_ns);
+}
+
 void TimeAxis::fit(std::int64_t limit_ns) {
   const std::int64_t margin = std::max<std::int64_t>(limit_ns / 100, 1);
   go({-margin, limit_ns + margin}, limit_ns);

@@ -49,7 +49,10 @@ class TimeAxis {
   /// Scales by `factor` (< 1 zooms in), keeping `anchor_ns` at its screen position.
   void zoom(double factor, std::int64_t anchor_ns, std::int64_t limit_ns);
   void pan(std::int64_t delta_ns, std::int64_t limit_ns);
-  void fit(std::int64_t limit_ns);  ///< go() to all of the run
+  /// As zoom() and pan() by a key: go(), from where a glide ends, so that each press counts.
+  void go_zoom(double factor, double anchor, std::int64_t limit_ns);  ///< `anchor`: share of the range
+  void go_pan(double share, std::int64_t limit_ns);                   ///< of the range's length
+  void fit(std::int64_t limit_ns);                                    ///< go() to all of the run
   /// Moves the range, keeping its length, so that it ends a little after `edge_ns`.
   void follow(std::int64_t edge_ns);
   /// The same with `shown_ns` before the edge in the range.

@@ -203,6 +203,10 @@ class Window {
     io.DisplayFramebufferScale = {scale, scale};
     for (const KeyPress& key : g_input.keys) frame.press(key.code, key.modifiers);
     g_input.keys.clear();
+    if (std::string title = app.title(); title != title_) {
+      glfwSetWindowTitle(window_, title.c_str());
+      title_ = std::move(title);
+    }
     ImDrawData* const data = frame.build(app, panel, seconds);
     glViewport(0, 0, width, height);
     ImGui_ImplOpenGL3_RenderDrawData(data);
@@ -264,6 +268,7 @@ class Window {
       ui.say(std::string("No picture: ") + failed.what(), true);
     }
   }
+  std::string title_;
   int waited_ = 0;  ///< frames since the request
   GLFWwindow* window_ = nullptr;
   std::optional<Viewports> viewports_;

@@ -29,6 +29,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
     hint = "received events are kept; reconnecting";
   } else if (app.run->live() && link == collector::Viewer::Link::connecting) {
     text = "Connecting to " + app.run->source();
+    hint = control.note;  // for example a reply of another protocol version
   } else if (app.run->live() && link == collector::Viewer::Link::catching_up) {
     text = "Catching up with the run";
   } else {

@@ -38,12 +38,11 @@ void stop_copy(C& ctx) { ctx.ui.stop_copy = true; }
 bool copying(const C& ctx) { return ctx.ui.copying; }
 template <int percent>
 void zoom(C& ctx) {
-  const TimeRange range = ctx.app.time.range();
-  ctx.app.zoom(percent / 100.0, range.begin_ns + range.length() / 2);
+  ctx.app.zoom_by_key(percent / 100.0);
 }
 template <int percent>
 void pan(C& ctx) {
-  ctx.app.time.pan(ctx.app.time.range().length() * percent / 100, ctx.app.store().end_ns());
+  ctx.app.time.go_pan(percent / 100.0, ctx.app.store().end_ns());
   ctx.app.follow = false;
 }
 template <StepUnit unit, Direction direction>
@@ -116,8 +115,17 @@ void zoom_to_selection(C& ctx) {
     zoom_to_span(ctx.app, s.lane, *s.span);
   } else if (s.step != ev::kNoId) {
     ctx.app.go_to_step(s.step);
+  } else {
+    ctx.ui.say("Select a span or a step: only these have a place on the time axis");
   }
 }
+void zoom_to_measured(C& ctx) {
+  const TimeRange range = *ctx.app.measured;
+  const std::int64_t margin = range.length() / 20;
+  ctx.app.follow = false;
+  ctx.app.time.go({range.begin_ns - margin, range.end_ns + margin}, ctx.app.store().end_ns());
+}
+bool has_measured(const C& ctx) { return ctx.app.measured.has_value(); }
 void find(C& ctx) {
   ctx.ui.show_panel = "find";
   ctx.app.find.focus = true;
@@ -306,6 +314,7 @@ const Command kCommands[] = {
      [](const C& ctx) { return ctx.app.history.can_go_forward(); }},
     {Menu::go, "Whole run", "F", 'F', kNone, [](C& ctx) { ctx.app.fit(); }, nullptr, nullptr, true},
     {Menu::go, "Zoom to selection", "Z", 'Z', kNone, zoom_to_selection, selected},
+    {Menu::go, "Zoom to measured range", "Shift+Z", 'Z', kShift, zoom_to_measured, has_measured},
     {Menu::go, "Zoom in", "W", 'W', kNone, zoom<75>},
     {Menu::go, "Zoom out", "S", 'S', kNone, zoom<133>},
     {Menu::go, "Earlier", "A", 'A', kNone, pan<-15>},
@@ -383,6 +392,7 @@ std::string_view also_called(const Command& command) noexcept {
       {"Reset text size", "scale, zoom, size, font"},
       {"Whole run", "fit, show all"},
       {"Zoom to selection", "fit selection"},
+      {"Zoom to measured range", "fit range"},
       {"Keys and colours", "shortcuts, legend, help"},
       {"Go to the slowest rank", "straggler"},
   };

@@ -4,15 +4,25 @@
 
 namespace shardscope::gui {
 
+namespace {
+
+int grow(ImGuiInputTextCallbackData* data) {
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    auto& held = *static_cast<std::string*>(data->UserData);
+    held.resize(static_cast<std::size_t>(data->BufTextLen));
+    data->Buf = held.data();
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool text_area(const char* id, std::string& text, ImVec2 size) {
+  return ImGui::InputTextMultiline(id, text.data(), text.capacity() + 1, size,
+                                   ImGuiInputTextFlags_CallbackResize, grow, &text);
+}
+
 bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
-  const auto grow = [](ImGuiInputTextCallbackData* data) {
-    if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
-      auto& held = *static_cast<std::string*>(data->UserData);
-      held.resize(static_cast<std::size_t>(data->BufTextLen));
-      data->Buf = held.data();
-    }
-    return 0;
-  };
   return ImGui::InputTextWithHint(id, hint, text.data(), text.capacity() + 1,
                                   flags | ImGuiInputTextFlags_CallbackResize, grow, &text);
 }

@@ -12,6 +12,9 @@ namespace shardscope::gui {
 /// Like ImGui::InputTextWithHint: true when changed, or with EnterReturnsTrue when Enter was pressed.
 bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 
+/// Like ImGui::InputTextMultiline, for a text of any length.
+bool text_area(const char* id, std::string& text, ImVec2 size);
+
 /// One line at ImGui's cursor, truncated with an ellipsis to the available width.
 void cut_line(Canvas& canvas, const std::string& text, Rgb color);
 

@@ -10,6 +10,7 @@
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/message_rows.h"
+#include "app/gui/views/imgui_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/table_view.h"
 
@@ -23,6 +24,8 @@ class MessagesView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
+  void filters(Context& ctx, Rect& room);
+
   Table table_;
   std::vector<std::size_t> of_row_;  ///< by row: index of its message
   std::size_t seen_ = SIZE_MAX;      ///< number of messages in the table
@@ -34,6 +37,30 @@ class MessagesView final : public View {
   TableState state_;
 };
 
+/// In as many lines as the panel's width needs.
+void MessagesView::filters(Context& ctx, Rect& room) {
+  constexpr float kLine = 28, kGap = 8;
+  const FontScope font(ctx.canvas.fonts(), Font::small);
+  Rect line{room.x, room.y, room.w, 0};
+  const auto place = [&](float width) {
+    width = std::min(width, room.w);
+    if (line.h == 0 || line.w < width) line = room.take_top(kLine);
+    ImGui::SetCursorScreenPos({line.x, line.y + 2});
+    ImGui::SetNextItemWidth(width);
+    line.take_left(std::min(line.w, width + kGap));
+  };
+  place(std::min(240.0F, std::max(140.0F, room.w * 0.5F)));
+  ImGui::InputTextWithHint("##filter", "words in the text", words_.data(), words_.size());
+  place(130);
+  ImGui::Combo("##least", &least_, "all\0warnings and errors\0errors\0");
+  place(110);
+  ImGui::Combo("##source", &source_, "every source\0ranks\0collector\0commands\0");
+  ImGui::SetItemTooltip("From a rank, from the run's collector, or a command of a viewer");
+  place(72);
+  ImGui::InputTextWithHint("##rank", "rank", rank_.data(), rank_.size(), ImGuiInputTextFlags_CharsDecimal);
+  ImGui::SetItemTooltip("Only messages of this rank; empty: of all");
+}
+
 void MessagesView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const auto messages = app.store().messages();
@@ -44,29 +71,7 @@ void MessagesView::draw(Context& ctx, Rect room) {
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 6};
-  const Rect tools = room.take_top(28);
-  ImGui::PushFont(ctx.canvas.fonts().of(Font::small), line_height(Font::small));
-  ImGui::SetCursorScreenPos({tools.x, tools.y + 2});
-  ImGui::SetNextItemWidth(std::min(240.0F, tools.w * 0.5F));
-  ImGui::InputTextWithHint("##filter", "words in the text", words_.data(), words_.size());
-  if (tools.w > 380) {
-    ImGui::SameLine(0, 8);
-    ImGui::SetNextItemWidth(130);
-    ImGui::Combo("##least", &least_, "all\0warnings and errors\0errors\0");
-  }
-  if (tools.w > 520) {
-    ImGui::SameLine(0, 8);
-    ImGui::SetNextItemWidth(110);
-    ImGui::Combo("##source", &source_, "every source\0ranks\0collector\0commands\0");
-    ImGui::SetItemTooltip("From a rank, from the run's collector, or a command of a viewer");
-  }
-  if (tools.w > 610) {
-    ImGui::SameLine(0, 8);
-    ImGui::SetNextItemWidth(72);
-    ImGui::InputTextWithHint("##rank", "rank", rank_.data(), rank_.size(), ImGuiInputTextFlags_CharsDecimal);
-    ImGui::SetItemTooltip("Only messages of this rank; empty: of all");
-  }
-  ImGui::PopFont();
+  filters(ctx, room);
   MessageFilter filter{
       words_.data(), static_cast<ev::Severity>(least_), static_cast<MessageSource>(source_), {}};
   std::uint32_t rank = 0;

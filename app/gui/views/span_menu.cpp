@@ -108,7 +108,7 @@ void open_rank_menu(Context& ctx, std::uint32_t rank, std::optional<Rect> anchor
                      else
                        app.timeline.expanded.insert(rank);
                    }});
-  items.push_back({"Hide all others", "", app.store().ranks().size() > 1, false, [&app, rank] {
+  items.push_back({"Hide the lanes of all others", "", app.store().ranks().size() > 1, false, [&app, rank] {
                      app.timeline.automatic = false;
                      app.timeline.expanded = {rank};
                    }});

@@ -15,6 +15,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/plan_counts.h"
 #include "app/gui/model/setting_search_run.h"
+#include "app/gui/views/imgui_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/gui/views/table_view.h"
@@ -51,7 +52,6 @@ class WhatIfView final : public View {
   std::uint64_t of_ = 0;  ///< Session::number() of the choices and results
   WhatIfChoice recorded_, choice_;
   WhatIfRefusals refused_;
-  std::array<char, 512> more_{};
   WhatIfRun run_;
   std::shared_ptr<const WhatIfRun::Outcome> shown_;
   Table table_, plan_;
@@ -72,7 +72,7 @@ std::int32_t WhatIfView::stage() const {
 bool WhatIfView::changed() const {
   return choice_.values != recorded_.values || choice_.ranks != recorded_.ranks ||
          choice_.ranks_per_node != recorded_.ranks_per_node || choice_.link_gb_per_s > 0 ||
-         choice_.node_link_gb_per_s > 0 || more_[0] != 0;
+         choice_.node_link_gb_per_s > 0 || !choice_.more.empty();
 }
 
 /// Resets choices and results for another run.
@@ -80,7 +80,6 @@ void WhatIfView::begin(const Session& run) {
   of_ = run.number();
   recorded_ = choice_ = as_recorded(run.store().tables());
   refused_ = what_if_refusals(run.store().tables());
-  more_.fill(0);
   run_.forget();
   search_.forget();
   show_search_ = false;
@@ -199,7 +198,7 @@ void WhatIfView::links() {
   row("other settings",
       tip(refused_.run, "KEY=VALUE, one per line, added to the recorded configuration").c_str());
   ImGui::BeginDisabled(!refused_.run.empty());
-  ImGui::InputTextMultiline("##more", more_.data(), more_.size(), {-FLT_MIN, kMoreHeight});
+  (void)text_area("##more", choice_.more, {-FLT_MIN, kMoreHeight});
   ImGui::EndDisabled();
 }
 
@@ -207,8 +206,6 @@ void WhatIfView::links() {
 void WhatIfView::take(const AppState& app, const std::vector<analysis::Change>& changes) {
   choice_ = recorded_;
   change(choice_, app.store().tables(), changes);
-  more_.fill(0);
-  choice_.more.copy(more_.data(), more_.size() - 1);
 }
 
 void WhatIfView::buttons(Context& ctx) {
@@ -218,7 +215,6 @@ void WhatIfView::buttons(Context& ctx) {
   const bool may_play = !playing_ && changed() && refused_.run.empty();
   const bool play = ctx.offered("Simulate", may_play, "Simulates this run with the chosen settings");
   if (ImGui::Button("Simulate") || play) {
-    choice_.more = more_.data();
     const std::string out = refused_.open_beside.empty() ? temporary_recording("what-if") : std::string();
     show_search_ = false;
     run_.start(what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), choice_, out),
@@ -232,10 +228,7 @@ void WhatIfView::buttons(Context& ctx) {
   ImGui::EndDisabled();
   ImGui::SameLine();
   ImGui::BeginDisabled(!changed());
-  if (ImGui::Button("As recorded")) {
-    choice_ = recorded_;
-    more_.fill(0);
-  }
+  if (ImGui::Button("As recorded")) choice_ = recorded_;
   ImGui::EndDisabled();
   ImGui::SameLine();
   const bool result = shown_ && shown_->result && !shown_->result->recording.empty();

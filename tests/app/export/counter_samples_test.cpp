@@ -7,12 +7,14 @@
 #include <bit>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "app/export/chrome.h"
+#include "app/export/csv.h"
 #include "app/export/sqlite.h"
 #include "tests/app/analysis/run_builder.h"
 #include "tests/app/export/read_tables.h"
@@ -66,6 +68,25 @@ TEST(CounterSamples, AreCountersOfTheRanksProcessInAChromeTrace) {
   EXPECT_TRUE(chrome_values(store, {.ranks = {0}}, "queue (requests)").empty());
   const std::int64_t from = kSampleSecond + kSampleSecond / 2;
   EXPECT_EQ(chrome_values(store, {.range = {.from_ns = from}}, "queue (requests)"), (std::vector<double>{8}));
+}
+
+TEST(CounterSamples, AreATableOfCsv) {
+  RunBuilder run(2);
+  const store::Store& store = counted(run);
+  std::string folder = (std::filesystem::temp_directory_path() / "shardscope-counters-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  (void)write_csv(folder, store);
+  std::ifstream in(folder + "/counters.csv");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(line);
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"rank,name,unit,at_ns,until_ns,value", "1,queue,requests,0,,3",
+                                             "1,queue,requests,2000000000,,8",
+                                             "1,sent,MB/s,1000000000,2000000000,20",
+                                             "1,sent,MB/s,2000000000,3000000000,50"}));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CounterSamples, AreRowsInSqlite) {

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/details_fields.h"
 #include "app/gui/model/format.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/instrumentation/packed_codes.h"
@@ -143,6 +145,15 @@ TEST(RankDetails, SayTheClockResidualOfTheRangeShownAndThatOfTheRun) {
   };
   EXPECT_EQ(shown({0, 5 * kSecond}), "91.0 µs, 91.0 µs");
   EXPECT_EQ(shown({2 * kSecond, 5 * kSecond}), "35.0 µs, 91.0 µs");
+}
+
+TEST(Details, AListThatIsCutSaysSo) {
+  std::vector<HistoryRow> rows;
+  add_count_left_out(64, 64, rows);
+  EXPECT_TRUE(rows.empty());
+  add_count_left_out(1364, 64, rows);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows.front().text, "... and 1,300 more");
 }
 
 }  // namespace

@@ -86,6 +86,23 @@ TEST(TimeAxis, ZoomKeepsTheAnchorWhereItIs) {
   EXPECT_NEAR(static_cast<double>(anchor - axis.range().begin_ns) / 500'000.0, 0.25, 1e-5);
 }
 
+/// Keys pressed while a glide goes on add up.
+TEST(TimeAxis, ZoomsAndPansByKeyGlideFromWhereTheLastOneEnds) {
+  constexpr std::int64_t kEnd = 10'000'000;
+  TimeAxis axis;
+  axis.glides = true;
+  axis.set({1'000'000, 2'000'000}, kEnd);
+  axis.go_zoom(0.5, 0.5, kEnd);
+  EXPECT_EQ(axis.range(), (TimeRange{1'000'000, 2'000'000})) << "it moves with the frames";
+  EXPECT_EQ(axis.goal(), (TimeRange{1'250'000, 1'750'000}));
+  axis.go_zoom(0.5, 1, kEnd);
+  EXPECT_EQ(axis.goal(), (TimeRange{1'500'000, 1'750'000})) << "its end stays";
+  axis.go_pan(2, kEnd);
+  EXPECT_EQ(axis.goal(), (TimeRange{2'000'000, 2'250'000}));
+  for (int i = 0; i < 60; ++i) axis.go_zoom(0.5, 0.5, kEnd);
+  EXPECT_GE(axis.goal().length(), TimeAxis::kShortest);
+}
+
 TEST(TimeAxis, NeverLeavesTheRun) {
   TimeAxis axis;
   axis.set({0, 1'000'000}, 10'000'000);

@@ -16,6 +16,7 @@ TEST(StartPage, SaysWhatThisIsAndHowToOpenARun) {
   AppState app;
   app.run = std::make_unique<Session>(store::Store());
   app.start_page = true;
+  EXPECT_EQ(app.title(), "Shardscope");
   Written page(app, "workspace", 1000, 640);
   EXPECT_TRUE(page.has("Shows what ZeRO does while it does it")) << page.text();
   EXPECT_TRUE(page.has("No recent files")) << page.text();
