@@ -36,10 +36,11 @@ struct Picture {
     }
     return seen.size();
   }
-  /// Share of pixels that are not of the most common colour.
-  [[nodiscard]] double drawn(Rgb ground) const {
+  /// Share of pixels of another colour; `from_row`: only below it counts.
+  [[nodiscard]] double drawn(Rgb ground, int from_row = 0) const {
     std::size_t other = 0;
-    for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
+    for (std::size_t i = static_cast<std::size_t>(from_row) * static_cast<std::size_t>(width) * 4;
+         i + 3 < rgba.size(); i += 4) {
       const Rgb color = static_cast<Rgb>(rgba[i]) << 16 | static_cast<Rgb>(rgba[i + 1]) << 8 | rgba[i + 2];
       other += color != ground ? 1 : 0;
     }
