@@ -102,10 +102,10 @@ void leave_out_rows(const store::Store& store, TimelineOptions& options, std::ui
   };
   const float each = options.heat ? kHeatHeight + kHeatGap : kRankHeaderHeight + kLaneGap;
   const auto ranks = static_cast<float>(ranks_shown(store, options));
-  constexpr std::array kEveryRank{Step{kLaneDepths, 5}, Step{1, 3}};
+  constexpr std::array kEveryRank{Step{kLaneDepths, 5}, Step{2, 5}, Step{1, 3}};
   if (each * ranks <= height && fits(kEveryRank, whole)) return;
   // If this does not fit either, the smallest layout is used.
-  constexpr std::array kOwnLanes{Step{kLaneDepths, 5}, Step{1, 1}};
+  constexpr std::array kOwnLanes{Step{kLaneDepths, 5}, Step{2, 5}, Step{1, 1}};
   fits(kOwnLanes, whole - each * std::max(0.0F, ranks - 1));
 }
 
@@ -323,10 +323,14 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
         add(RowKind::waits, rank, 0, lane, false);
     }
     for (const ev::StreamId stream : kGpuRows) {
-      if (store.depth_count({rank, stream}) == 0 || options.view.hides(ItemClass::gpu)) continue;
-      add(RowKind::gpu, rank, 0, lane, false);
-      out.rows.back().gpu_lane = stream;
-      out.rows.back().given_name = store::given_lane_name(store, {rank, stream});
+      if (options.view.hides(ItemClass::gpu)) continue;
+      // Lanes of a GPU's own streams have one row; spans of a program's lanes may be nested.
+      const std::uint8_t depths = visible_depths(store, rank, stream, kLaneDepths);
+      for (std::uint8_t d = 0; d < depths; ++d) {
+        add(RowKind::gpu, rank, d, lane, false);
+        out.rows.back().gpu_lane = stream;
+        if (d == 0) out.rows.back().given_name = store::given_lane_name(store, {rank, stream});
+      }
     }
     out.rows[header].left_out = rows_left_out(store, rank, options);
     y += kRankGap - kLaneGap;

@@ -23,8 +23,8 @@ inline constexpr float kBandHeight = 10;    ///< status band of a parameter on o
 inline constexpr float kLowBandHeight = 4;  ///< the same with many ranks
 inline constexpr float kLaneGap = 2;
 inline constexpr float kRankGap = 8;
-inline constexpr std::uint8_t kComputeDepths = 10;  ///< maximum number of rows of the compute lane
-inline constexpr std::uint8_t kLaneDepths = 2;      ///< of the other lanes
+/// Maximum number of rows of the compute lane, and of other lanes: deeper spans of a program are not drawn.
+inline constexpr std::uint8_t kComputeDepths = 32, kLaneDepths = 32;
 
 enum class RowKind : std::uint8_t {
   node,     ///< header of a group of ranks, such as a host; shows their mean when closed

@@ -161,6 +161,32 @@ TEST(RankGroupings, GrowWithTheRun) {
   EXPECT_EQ(kept.of(1, store).front().groups.size(), 3U);
 }
 
+/// Spans of a program may be nested anywhere: each depth has a row.
+TEST(TimelineRows, EveryDepthOfALaneHasARow) {
+  RunBuilder run(1);
+  for (const auto& [stream, depths] : {std::pair{StreamId::host, 5}, std::pair{StreamId::copy, 3},
+                                       std::pair{StreamId::extra_1, 4}, std::pair{StreamId::compute, 12}}) {
+    for (int i = 0; i < depths; ++i) run.span(0, 10 + i, 990 - i, EventKind::module_begin, stream, 1);
+  }
+  const store::Store store = std::move(run.build());
+  TimelineOptions options;
+  options.expanded = {0};
+  const TimelineRows rows = layout_rows(store, options);
+  for (const store::LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {
+      EXPECT_EQ(std::ranges::count_if(rows.rows,
+                                      [&](const TimelineRow& row) {
+                                        return row.is_lane() && row.kind != RowKind::rank &&
+                                               row.kind != RowKind::waits && row.lane() == lane &&
+                                               row.depth == d;
+                                      }),
+                1)
+          << static_cast<int>(lane.stream) << " depth " << static_cast<int>(d);
+    }
+  }
+  EXPECT_EQ(rows.rows[0].left_out, 0U);
+}
+
 TEST(TimelineRows, OfTheFirstRankFewerAreShownWhereTheOtherRanksWouldBeOutOfView) {
   const store::Store store = deep(4, 9);
   TimelineOptions options;
