@@ -216,10 +216,9 @@ class Recorders(InAFolder):
         while len(parts_of(recording)) < 2 and time.monotonic() < until:
             time.sleep(0.2)
         time.sleep(4)
-        recorder.send_signal(signal.SIGINT)
-        recorder.wait(60)
-        ranks.kill()
-        ranks.wait()
+        ranks.send_signal(signal.SIGINT)
+        ranks.wait(60)
+        self.assertEqual(recorder.wait(60), 0)
         info = read("info", recording)
         self.assertEqual(info["problems"], [])
         self.assertEqual([part["here"] for part in info["parts"]], [True, True])
@@ -227,7 +226,8 @@ class Recorders(InAFolder):
         kept = info["kept"]
         self.assertGreater(kept["not_kept_events"], kept["events"])
         moments = [moment for moment in kept["moments"] if moment["kind"] == "request"]
-        self.assertEqual([moment["text"] for moment in moments], ["the fan is loud"])
+        [text] = [moment["text"] for moment in moments]
+        self.assertIn("the fan is loud", text)
         newest = parts_of(recording)[-1]
         [(begin_ns, end_ns)] = rows(newest, "SELECT begin_ns, end_ns FROM moments WHERE kind = 'request'")
         inside = rows(newest, f"SELECT step FROM sum_steps WHERE begin_ns > {begin_ns} AND end_ns < {end_ns}")
