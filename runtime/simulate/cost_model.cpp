@@ -67,8 +67,16 @@ double CostModel::latency_ns(const GroupShape& group) const noexcept {
   return link.latency_us * 1e3 * std::bit_width(group.ranks - 1);  // ceil(log2)
 }
 
-std::int64_t CostModel::collective_latency_ns(const GroupShape& group) const noexcept {
-  return whole_ns(latency_ns(group));
+std::int64_t CostModel::collective_latency_ns(instrumentation::CollectiveOp op,
+                                              const GroupShape& group) const noexcept {
+  using instrumentation::CollectiveOp;
+  if (group.ranks <= 1) return 0;
+  const double between = group.nodes - 1;
+  const double inside = group.ranks - 1 - between;
+  double ring_us = inside * hardware_.inside.ring_step_us + between * hardware_.between.ring_step_us;
+  if (op == CollectiveOp::all_reduce) ring_us *= 2;
+  if (op == CollectiveOp::all_to_all) ring_us = 0;  // each pair on its own
+  return whole_ns(latency_ns(group) + ring_us * 1e3);
 }
 
 std::int64_t CostModel::collective_moving_ns(instrumentation::CollectiveOp op, std::int64_t bytes,

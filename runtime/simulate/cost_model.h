@@ -42,8 +42,11 @@ class CostModel {
   [[nodiscard]] std::int64_t nvme_ns(const kernels::Work& work) const noexcept;
   [[nodiscard]] std::int64_t launch_ns() const noexcept;
 
-  /// From the arrival of the last rank to the start of the transfer: latency * ceil(log2(ranks)).
-  [[nodiscard]] std::int64_t collective_latency_ns(const GroupShape& group) const noexcept;
+  /// The part of a collective that does not depend on its bytes: latency * ceil(log2(ranks)) + the steps of a
+  /// ring. NCCL gathers and scatters in rings, whose steps grow with the ranks; all-reduces have twice as
+  /// many.
+  [[nodiscard]] std::int64_t collective_latency_ns(instrumentation::CollectiveOp op,
+                                                   const GroupShape& group) const noexcept;
   /// The transfer, on unshared links: bytes * bus_factor / bandwidth. Among nodes the bandwidth is the
   /// smaller of `inside` and the share of the node's links for the group's ranks on a node; 0 for a single
   /// rank. `bytes`: metrics.md 2.3, S.

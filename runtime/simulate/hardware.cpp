@@ -19,6 +19,7 @@ void read_link(config::Section& parent, const std::string& key, LinkSpeed& link)
   config::Section section = parent.child_or_empty(key);
   section.read("gb_per_s", link.gb_per_s, 0);
   section.read("latency_us", link.latency_us, 0);
+  section.read("ring_step_us", link.ring_step_us, 0);
   if (link.gb_per_s <= 0) section.fail("gb_per_s", "is missing or 0; give the rate in 10^9 bytes per second");
   section.finish();
 }

@@ -9,6 +9,9 @@ namespace shardscope::simulate {
 struct LinkSpeed {
   double gb_per_s = 0;    ///< 10^9 bytes per second and rank (busbw convention)
   double latency_us = 0;  ///< of one hop; a collective takes ceil(log2(ranks)) of them
+  /// Of each step of a ring over this link. A collective of n ranks on m nodes has n - 1 steps, m - 1 of them
+  /// between nodes. 0: none.
+  double ring_step_us = 0;
 };
 
 /// All rates are per rank unless noted otherwise.

@@ -17,7 +17,7 @@ class VirtualTransport final : public comm::Transport {
   }
   void move(const comm::Collective& collective, const kernels::Exec&) override {
     const CostModel& cost = recorder_.cost();
-    recorder_.hold(cost.collective_latency_ns(group_));
+    recorder_.hold(cost.collective_latency_ns(collective.op, group_));
     recorder_.move(static_cast<std::uint16_t>(2 * comm_), calls_++,
                    cost.collective_moving_ns(collective.op, collective.bytes, group_));
   }

@@ -5,9 +5,11 @@ The efficiencies of the hardware files were fitted to the runs of FSDP with an e
 them. Runs of ZeRO-3 stand in a table of their own, with the time of a micro-step, how fast a rank's 3S elements travelled if that
 was all of it, and simulated with one link of a node too.
 
-Usage: published_runs.py [BIN_FOLDER] [--rows | --check]
+Usage: published_runs.py [BIN_FOLDER] [--rows | --check | --fit HARDWARE KEY [KEY ...]]
 
 --rows   a line for every run, as in docs/published-runs.md
+--fit    fits keys of a hardware file (launch_us, between.ring_step_us, ...) to the runs with an even number, one after the
+         other, from the file's values; prints for each value the mean error and how far the others are from the best
 --check  six of the runs that judge, two of each GPU: each is to be within 15 % (a test; the whole table takes minutes)
 """
 import argparse
@@ -108,6 +110,52 @@ def check(program, runs, models):
     return 1 if off else 0
 
 
+def with_value(hardware, key, value):
+    out = json.loads(json.dumps(hardware))
+    *outer, last = key.split(".")
+    part = out
+    for name in outer:
+        part = part[name]
+    part[last] = value
+    return out
+
+
+def value_of(hardware, key):
+    for name in key.split("."):
+        hardware = hardware.get(name, 0)
+    return hardware
+
+
+def fit(program, runs, models, name, keys):
+    """Each key in turn: the value at which the mean of the absolute errors is least (errors above 30 % count as 30 %)."""
+    mine = [run for run in runs[::2] if run["hardware"] == name]
+    hardware = json.loads((ROOT / f"assets/hardware/{name}.json").read_text())
+
+    def mean_error(tried):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as executor:
+            json.dump(tried, file)
+            file.flush()
+            tokens = executor.map(lambda run: simulated_tokens(program, {**run, "hardware": file.name}, models[run["model"]]), mine)
+            return statistics.mean(min(30, abs(100 * (found / run["tokens_per_s_per_gpu"] - 1))) for run, found in zip(mine, tokens))
+
+    for key in keys:
+        at = value_of(hardware, key)
+        known = {at: mean_error(hardware)}
+        for factor in (2, 1.25):
+            for direction in (factor, 1 / factor):
+                value = (min(known, key=known.get) or 1) * direction
+                while value not in known:
+                    known[value] = mean_error(with_value(hardware, key, value))
+                    if known[value] > min(known.values()):
+                        break
+                    value *= direction
+        best = min(known, key=known.get)
+        print(f"{name}, {len(mine)} runs, {key}: " + ", ".join(f"{value:.4g}: {known[value]:.2f} %" for value in sorted(known)) +
+              f"; least at {best:.4g}", flush=True)
+        hardware = with_value(hardware, key, best)
+    return 0
+
+
 def quantile(values, part):
     values = sorted(values)
     return values[min(len(values) - 1, int(part * len(values)))]
@@ -119,11 +167,14 @@ def main():
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--rows", action="store_true")
     what.add_argument("--check", action="store_true")
+    what.add_argument("--fit", nargs="+", metavar=("HARDWARE", "KEY"))
     options = parser.parse_args()
     table = json.loads((HERE / "published_runs.json").read_text())
     runs = [dict(zip(table["columns"], row)) for row in table["runs"]]
     if options.check:
         return check(options.bin_folder / "shardscope", [runs[number] for number in CHECKED], table["models"])
+    if options.fit:
+        return fit(options.bin_folder / "shardscope", runs, table["models"], options.fit[0], options.fit[1:])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as executor:
         tokens = list(executor.map(
             lambda run: simulated_tokens(options.bin_folder / "shardscope", run, table["models"][run["model"]]), runs))

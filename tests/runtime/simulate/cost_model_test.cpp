@@ -1,4 +1,5 @@
-// Efficiency of matrix products by their shape, against the formula of docs/simulate.md.
+// Efficiency of matrix products by their shape, and the steps of rings, against the formulas of
+// docs/simulate.md.
 #include "runtime/simulate/cost_model.h"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,23 @@ TEST(ShapeOfProducts, AttentionHasNone) {
   h.attention_efficiency = 0.25;
   kernels::Work work{1e9, 0, kernels::DType::bf16, true};
   EXPECT_NEAR(efficiency(h, work), 0.25, 1e-6);
+}
+
+TEST(RingSteps, AreThoseInsideNodesAndThoseBetween) {
+  using instrumentation::CollectiveOp;
+  Hardware h = round_hardware();
+  h.inside = {1, 5, 2};
+  h.between = {1, 10, 100};
+  const CostModel cost(h);
+  const auto us = [&](CollectiveOp op, std::uint32_t ranks, std::uint32_t nodes) {
+    return static_cast<double>(cost.collective_latency_ns(op, {ranks, nodes})) * 1e-3;
+  };
+  EXPECT_EQ(us(CollectiveOp::all_gather, 1, 1), 0);
+  EXPECT_DOUBLE_EQ(us(CollectiveOp::all_gather, 8, 1), 3 * 5 + 7 * 2);
+  EXPECT_DOUBLE_EQ(us(CollectiveOp::reduce_scatter, 32, 4), 5 * 10 + 28 * 2 + 3 * 100);
+  EXPECT_DOUBLE_EQ(us(CollectiveOp::all_reduce, 32, 4), 5 * 10 + 2 * (28 * 2 + 3 * 100));
+  EXPECT_DOUBLE_EQ(us(CollectiveOp::all_gather, 4, 4), 2 * 10 + 3 * 100) << "one rank of each node";
+  EXPECT_DOUBLE_EQ(us(CollectiveOp::all_to_all, 32, 4), 5 * 10);
 }
 
 }  // namespace
