@@ -28,9 +28,34 @@ std::string name_of_spans(ev::EventKind kind, std::uint8_t code) {
   return code == 0 ? name : fmt::format("{} {}", name, code);
 }
 
+Distribution distribution_of(std::string what, std::string module, const store::QuantileSketch& sketch) {
+  const auto ms = [&](double q) { return sketch.quantile(q) * 1e-6; };
+  return {.what = std::move(what),
+          .module = std::move(module),
+          .count = sketch.count(),
+          .p50_ms = ms(0.5),
+          .p90_ms = ms(0.9),
+          .p95_ms = ms(0.95),
+          .p99_ms = ms(0.99),
+          .min_ms = static_cast<double>(sketch.min_ns()) * 1e-6,
+          .max_ms = static_cast<double>(sketch.max_ns()) * 1e-6,
+          .longest = std::nullopt};
+}
+
+using RankSketches = std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch>;
+
+/// By name and rank, over lanes.
+RankSketches sketches_of_ranks(const store::RecordingInfo& info) {
+  RankSketches out;
+  for (const auto& [key, sketch] : info.distributions) {
+    if (key.module == ev::kNoId && key.rank != ev::kNoId)
+      out[{name_of_spans(key.kind, key.code), key.rank}].merge(sketch);
+  }
+  return out;
+}
+
 /// By name, for names that more than one rank has.
-std::map<std::string, Distribution::Rank> longest_of(
-    const std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch>& of_ranks) {
+std::map<std::string, Distribution::Rank> longest_of(const RankSketches& of_ranks) {
   std::map<std::string, Distribution::Rank> out;
   std::map<std::string, std::size_t> ranks;
   for (const auto& [key, sketch] : of_ranks) {
@@ -52,36 +77,33 @@ std::optional<Distributions> distributions(const store::Store& store, const stor
   if (!info.limits.limited() && info.parts.empty()) return std::nullopt;
   // Distributions of ranks are mergeable.
   std::map<std::pair<std::string, std::string>, store::QuantileSketch> sums;
-  std::map<std::pair<std::string, std::uint32_t>, store::QuantileSketch> of_ranks;
   for (const auto& [key, sketch] : info.distributions) {
     const std::string module =
         key.module == ev::kNoId ? std::string() : store::module_name(store, key.module);
     const std::string what = name_of_spans(key.kind, key.code);
     sums[{module, what}].merge(sketch);
-    if (key.module == ev::kNoId && key.rank != ev::kNoId) of_ranks[{what, key.rank}].merge(sketch);
   }
-  const std::map<std::string, Distribution::Rank> longest = longest_of(of_ranks);
+  const std::map<std::string, Distribution::Rank> longest = longest_of(sketches_of_ranks(info));
   Distributions all{.list = {}, .whole = info.complete};
   std::vector<Distribution>& out = all.list;
   for (const auto& [names, sketch] : sums) {
-    const auto ms = [&of = sketch](double q) { return of.quantile(q) * 1e-6; };
     const auto rank = names.first.empty() ? longest.find(names.second) : longest.end();
-    out.push_back({.what = names.second,
-                   .module = names.first,
-                   .count = sketch.count(),
-                   .p50_ms = ms(0.5),
-                   .p90_ms = ms(0.9),
-                   .p95_ms = ms(0.95),
-                   .p99_ms = ms(0.99),
-                   .min_ms = static_cast<double>(sketch.min_ns()) * 1e-6,
-                   .max_ms = static_cast<double>(sketch.max_ns()) * 1e-6,
-                   .longest = rank == longest.end() ? std::nullopt : std::optional(rank->second)});
+    out.push_back(distribution_of(names.second, names.first, sketch));
+    if (rank != longest.end()) out.back().longest = rank->second;
   }
   std::ranges::stable_sort(out, [](const Distribution& a, const Distribution& b) {
     if (a.module.empty() != b.module.empty()) return a.module.empty();
     return in_all(a) > in_all(b);
   });
   return all;
+}
+
+std::vector<RankDistribution> rank_distributions(const store::RecordingInfo& info) {
+  std::vector<RankDistribution> out;
+  for (const auto& [key, sketch] : sketches_of_ranks(info))
+    out.push_back({key.second, distribution_of(key.first, {}, sketch)});
+  std::ranges::stable_sort(out, {}, &RankDistribution::rank);
+  return out;
 }
 
 std::string text_of(const std::optional<Distributions>& all) {

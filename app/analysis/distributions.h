@@ -39,6 +39,12 @@ struct Distributions {
 /// then modules in the same order.
 [[nodiscard]] std::optional<Distributions> distributions(const store::Store& store,
                                                          const store::RecordingInfo& info);
+/// The same of each rank, without modules: by rank, then name. Empty if the recording has no limits.
+struct RankDistribution {
+  std::uint32_t rank = 0;
+  Distribution spans;  ///< `module` and `longest` are empty
+};
+[[nodiscard]] std::vector<RankDistribution> rank_distributions(const store::RecordingInfo& info);
 /// A table of the rows over all modules and ranks; empty if there are none.
 [[nodiscard]] std::string text_of(const std::optional<Distributions>& all);
 /// null if the recording has no limits.

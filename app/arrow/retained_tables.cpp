@@ -102,12 +102,26 @@ Schema distribution_schema() {
           {"longest_rank_p99_ms", kNumber}};
 }
 
+void write_rank_distributions(const Store&, const store::RecordingInfo& info, Batch& batch) {
+  for (const auto& [rank, row] : analysis::rank_distributions(info)) {
+    batch.id(rank).text(row.what).integer(static_cast<std::int64_t>(row.count));
+    batch.number(row.p50_ms).number(row.p90_ms).number(row.p95_ms).number(row.p99_ms);
+    batch.number(row.min_ms).number(row.max_ms).end_row();
+  }
+}
+Schema rank_distribution_schema() {
+  return {{"rank", kId},       {"what", kText},     {"count", kInteger},
+          {"p50_ms", kNumber}, {"p90_ms", kNumber}, {"p95_ms", kNumber},
+          {"p99_ms", kNumber}, {"min_ms", kNumber}, {"max_ms", kNumber}};
+}
+
 constexpr std::array kRetainedTables = {
     TableDefinition{"span_summary", span_summary_schema, write_span_summary},
     TableDefinition{"memory_peaks", memory_peak_schema, write_memory_peaks},
     TableDefinition{"own_times", own_time_schema, write_own_times},
     TableDefinition{"moments", moment_schema, write_moments},
     TableDefinition{"distributions", distribution_schema, write_distributions},
+    TableDefinition{"rank_distributions", rank_distribution_schema, write_rank_distributions},
 };
 
 }  // namespace

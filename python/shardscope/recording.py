@@ -298,4 +298,4 @@ class Run:
 
 
 TABLES = ("steps", "ranks", "parameters", "modules", "slices", "messages", "gaps", "counters", "span_summary", "memory_peaks", "own_times", "distributions",
-          "moments")
+          "rank_distributions", "moments")

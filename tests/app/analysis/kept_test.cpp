@@ -134,6 +134,34 @@ TEST(DistributionsText, SaysWhetherTheyAreOfTheWholeRun) {
   EXPECT_EQ(text_of(distributions(store, info)).find("last minute"), std::string::npos);
 }
 
+TEST(Distributions, OfEachRankAreThoseOfItsLanesWithoutModules) {
+  store::RecordingInfo info;
+  info.limits.max_age_ns = 1;
+  using store::ev::EventKind;
+  const auto add = [&](std::uint32_t rank, store::ev::StreamId stream, std::uint32_t module,
+                       std::int64_t ns) {
+    store::QuantileSketch sketch;
+    sketch.add(ns);
+    info.distributions.emplace_back(
+        store::SketchKey{
+            .rank = rank, .stream = stream, .kind = EventKind::step_begin, .code = 0, .module = module},
+        sketch);
+  };
+  add(1, store::ev::StreamId::host, store::ev::kNoId, 4'000'000);
+  add(0, store::ev::StreamId::host, store::ev::kNoId, 1'000'000);
+  add(0, store::ev::StreamId::compute, store::ev::kNoId, 3'000'000);
+  add(store::ev::kNoId, store::ev::StreamId::host, 7, 9'000'000);
+  const auto rows = rank_distributions(info);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].rank, 0U);
+  EXPECT_EQ(rows[0].spans.what, "step");
+  EXPECT_EQ(rows[0].spans.count, 2U);
+  EXPECT_DOUBLE_EQ(rows[0].spans.min_ms, 1);
+  EXPECT_DOUBLE_EQ(rows[0].spans.max_ms, 3);
+  EXPECT_EQ(rows[1].rank, 1U);
+  EXPECT_NEAR(rows[1].spans.p50_ms, 4, 0.08);
+}
+
 TEST_F(KeptPart, FiguresOfKeptStepsAreThoseOfTheWhole) {
   Digest whole, part;
   (void)whole.update(*whole_);
