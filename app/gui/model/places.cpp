@@ -9,6 +9,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/match.h"
 #include "app/gui/model/names.h"
+#include "app/store/names.h"
 
 namespace shardscope::gui {
 namespace {
@@ -62,12 +63,51 @@ std::string unescaped(std::string_view text) {
 
 std::string ns_text(std::int64_t ns) { return std::to_string(ns) + "ns"; }
 
+std::string range_text(const TimeRange& range) {
+  return ns_text(range.begin_ns) + "-" + ns_text(range.end_ns);
+}
+
+std::optional<TimeRange> range_from_text(std::string_view text) {
+  // It may begin below 0: skip a leading '-'.
+  const std::size_t dash = text.find('-', 1);
+  const auto from = time_from_text(text.substr(0, dash));
+  const auto to = dash == std::string_view::npos ? std::nullopt : time_from_text(text.substr(dash + 1));
+  return from && to && *to > *from ? std::optional(TimeRange{*from, *to}) : std::nullopt;
+}
+
+/// "gather.0.1234567ns": lane, depth and begin of a span of the rank.
+std::string span_place_text(const Selection& s) {
+  return std::string(store::name_of(s.lane.stream)) + "." + std::to_string(s.span->depth) + "." +
+         ns_text(s.span->begin_ns);
+}
+
+/// Selects the span at such a place. False if there is none.
+bool select_span_at(AppState& app, std::uint32_t rank, std::string_view text) {
+  const std::size_t first = text.find('.'), second = text.find('.', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return false;
+  const auto depth = number_from(text.substr(first + 1, second - first - 1));
+  const auto begin = time_from_text(text.substr(second + 1));
+  if (!depth || *depth > UINT8_MAX || !begin || *begin >= INT64_MAX) return false;
+  for (const store::LaneId lane : app.store().lanes()) {
+    if (lane.rank != rank || store::name_of(lane.stream) != text.substr(0, first)) continue;
+    for (const store::Span& span :
+         app.store().spans(lane, static_cast<std::uint8_t>(*depth), *begin, *begin + 1)) {
+      if (span.begin_ns != *begin) continue;
+      app.select_span(lane, span);
+      return true;
+    }
+  }
+  return false;
+}
+
 std::string follow_link(AppState& app, std::string_view link) {
   Place place = place_of(app);
   place.selection = {};
   place.follow = false;
   std::uint32_t rank = ev::kNoId;
   bool ranged = false;
+  std::string span;
+  std::optional<TimeRange> measured;
   while (!link.empty()) {
     const std::size_t end = std::min(link.find('&'), link.size());
     const std::string_view part = link.substr(0, end);
@@ -83,14 +123,16 @@ std::string follow_link(AppState& app, std::string_view link) {
       if (!at) return "at='" + value + "' is not a time; write for example at=1.25s";
       place.cursor_ns = *at;
     } else if (key == "range") {
-      // The range may begin below 0: skip a leading '-'.
-      const std::size_t dash = value.find('-', 1);
-      const auto from = time_from_text(value.substr(0, dash));
-      const auto to = dash == std::string::npos ? std::nullopt : time_from_text(value.substr(dash + 1));
-      if (!from || !to || *to <= *from)
-        return "range='" + value + "' is not a time range; write for example range=1.2s-1.5s";
-      place.range = {*from, *to};
+      const auto range = range_from_text(value);
+      if (!range) return "range='" + value + "' is not a time range; write for example range=1.2s-1.5s";
+      place.range = *range;
       ranged = true;
+    } else if (key == "measured") {
+      measured = range_from_text(value);
+      if (!measured)
+        return "measured='" + value + "' is not a time range; write for example measured=1.2s-1.5s";
+    } else if (key == "span") {
+      span = value;
     } else if (key == "rank") {
       const auto number = number_from(value);
       if (!number || !has_rank(app, *number)) return wrong;
@@ -129,6 +171,9 @@ std::string follow_link(AppState& app, std::string_view link) {
     // Other keys are of a newer version and are ignored.
   }
   go_to_place(app, place);
+  if (measured) app.measured = measured;
+  if (!span.empty() && !select_span_at(app, rank, span))
+    return "span='" + span + "' is not a span of this run; the rest of the link was followed";
   if (!ranged && place.cursor_ns) app.jump_to(*place.cursor_ns);
   if (rank != ev::kNoId) app.show_rank(rank);
   return {};
@@ -207,8 +252,7 @@ std::string link_of(const AppState& app) {
   if (const std::size_t slash = out.rfind('/'); app.run->recorded() && slash != std::string::npos)
     out = out.substr(slash + 1);
   const TimeRange range = app.time.goal();
-  out = escaped(out) + "#at=" + ns_text(app.now_ns()) + "&range=" + ns_text(range.begin_ns) + "-" +
-        ns_text(range.end_ns);
+  out = escaped(out) + "#at=" + ns_text(app.now_ns()) + "&range=" + range_text(range);
   const Selection& s = app.selection;
   if (s.rank != ev::kNoId) out += "&rank=" + std::to_string(s.rank);
   if (s.step != ev::kNoId) out += "&step=" + std::to_string(s.step);
@@ -216,6 +260,8 @@ std::string link_of(const AppState& app) {
     out += "&param=" + escaped(param_name(app.store(), s.param));
   else if (s.module != ev::kNoId)
     out += "&module=" + escaped(module_name(app.store(), s.module));
+  if (s.span && s.rank != ev::kNoId) out += "&span=" + escaped(span_place_text(s));
+  if (app.measured) out += "&measured=" + range_text(*app.measured);
   return out;
 }
 

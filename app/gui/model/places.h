@@ -60,7 +60,8 @@ class PlaceHistory {
 };
 
 /// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Uses names
-/// instead of ids, so that it is valid for another recording of the same model.
+/// instead of ids, so that it is valid for another recording of the same model. Also the selected span
+/// ("span=", which other recordings lack) and the measured range.
 [[nodiscard]] std::string link_of(const AppState& app);
 /// Goes to the place in `text`: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830
 /// ms"), a rank ("rank 3"), or a link. Returns an error message, empty on success.

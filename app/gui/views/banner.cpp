@@ -32,6 +32,10 @@ void Workspace::banner(Context& ctx, Rect& room) {
     hint = control.note;  // for example a reply of another protocol version
   } else if (app.run->live() && link == collector::Viewer::Link::catching_up) {
     text = "Catching up with the run";
+  } else if (app.other && app.other->live() && app.other->link() == collector::Viewer::Link::lost) {
+    color = c.of(Meaning::trouble);
+    text = "Connection to the second run, " + app.other->source() + ", is lost";
+    hint = "received events are kept; reconnecting";
   } else {
     if (const auto failure = store::first_failure(app.store())) {
       color = c.of(Meaning::trouble);

@@ -80,6 +80,25 @@ TEST_F(Model, ALinkLeadsBackToThePlaceItWasCopiedFrom) {
   EXPECT_EQ(app_.rank_to_show, 1U) << "the timeline scrolls to the rank";
 }
 
+TEST_F(Model, ALinkHasTheSelectedSpanAndTheMeasuredRange) {
+  const store::LaneId lane{1, ev::StreamId::gather};
+  const auto spans = data().spans(lane, 0);
+  ASSERT_GT(spans.size(), 3U);
+  app_.select_span(lane, spans[2]);
+  app_.measured = TimeRange{spans[1].begin_ns, spans[3].begin_ns};
+  const std::string link = link_of(app_);
+  app_.selection = {};
+  app_.measured.reset();
+  EXPECT_EQ(go_to_text(app_, link), "");
+  ASSERT_TRUE(app_.selection.span) << link;
+  EXPECT_EQ(app_.selection.lane, lane);
+  EXPECT_EQ(app_.selection.span->begin_ns, spans[2].begin_ns);
+  EXPECT_EQ(app_.measured, (TimeRange{spans[1].begin_ns, spans[3].begin_ns}));
+  for (const char* wrong : {"gather", "gather.0", "gather.0.1ns", "gather.999.5ns", "x.0.5ns", "gather.0.x"})
+    EXPECT_NE(go_to_text(app_, std::string("rank=1&span=") + wrong).find("is not a span"), std::string::npos)
+        << wrong;
+}
+
 TEST_F(Model, GoToTakesStepsTimesAndRanksAndNamesWhatIsWrong) {
   EXPECT_EQ(go_to_text(app_, "step 1"), "");
   EXPECT_TRUE(app_.time.range().contains(data().steps()[1].begin_ns));
