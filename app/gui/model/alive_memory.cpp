@@ -80,6 +80,7 @@ AliveNode leaf(const Session& run, std::uint32_t rank, const AliveBytes& part, s
   node.label = owner_name(run.store(), part);
   node.category = part.category;
   node.bytes = part.bytes;
+  node.owner = part.owner;
   if (part.since_ns > 0) node.since_ns = part.since_ns;
   node.why = why(run, rank, part, at_ns, buckets);
   return node;
@@ -189,6 +190,7 @@ std::vector<AliveNode> alive_tree(const Session& run, std::uint32_t rank, const 
       node.why = owners.front().label + ": " + owners.front().why;
       node.bytes = owners.front().bytes;
       node.since_ns = owners.front().since_ns;
+      node.owner = owners.front().owner;
     } else {
       node.children = in_blocks(std::move(owners), size);
       add_up(node);

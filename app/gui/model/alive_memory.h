@@ -44,6 +44,7 @@ struct AliveNode {
   std::int64_t bytes = 0;
   std::int64_t before = 0;               ///< bytes at the earlier time; 0 outside of a difference
   std::optional<std::int64_t> since_ns;  ///< the earliest of its owners
+  std::uint32_t owner = ev::kNoId;       ///< of a single owner: AliveBytes::owner
   std::string why;
   std::vector<AliveNode> children;
 };

@@ -57,10 +57,17 @@ void AlivePane::draw(Context& ctx, Rect room, const store::MemorySample& peak, W
                        Font::small);
     return;
   }
-  const auto picked =
+  const AliveNode* const chosen =
       table_.draw(ctx, of.first == First::owner ? "##alive by owner" : "##alive", room, nodes_,
                   difference ? AliveTable::Columns::difference : AliveTable::Columns::alive);
-  if (picked) app.jump_to(*picked);
+  if (chosen == nullptr) return;
+  if (chosen->since_ns) app.jump_to(*chosen->since_ns);
+  if (chosen->owner == ev::kNoId) return;
+  if (owner_kind(chosen->category) == OwnerKind::param) {
+    app.select_param(chosen->owner, of.rank);
+  } else {
+    app.select_module(chosen->owner, of.rank);
+  }
 }
 
 }  // namespace shardscope::gui

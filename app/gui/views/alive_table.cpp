@@ -59,7 +59,8 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
     if (std::exchange(enter_, false)) ImGui::SetKeyboardFocusHere();
     const bool open = ImGui::TreeNodeEx("##node", flags);
     const bool over = ImGui::IsItemHovered();
-    if (ImGui::IsItemClicked() && !ImGui::IsItemToggledOpen() && node.since_ns) clicked_ = node.since_ns;
+    const bool entered = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Enter, false);
+    if ((ImGui::IsItemClicked() && !ImGui::IsItemToggledOpen()) || entered) chosen_ = &node;
     Rect label{name.x + ImGui::GetTreeNodeToLabelSpacing(), name.y,
                name.w - ImGui::GetTreeNodeToLabelSpacing(), kAliveRow};
     if (depth == 0) {
@@ -98,10 +99,10 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
   }
 }
 
-std::optional<std::int64_t> AliveTable::draw(Context& ctx, const char* id, const Rect& room,
-                                             const std::vector<AliveNode>& nodes, Columns columns) {
-  clicked_.reset();
-  if (room.w < 80 || room.h < 40) return clicked_;
+const AliveNode* AliveTable::draw(Context& ctx, const char* id, const Rect& room,
+                                  const std::vector<AliveNode>& nodes, Columns columns) {
+  chosen_ = nullptr;
+  if (room.w < 80 || room.h < 40) return chosen_;
   const bool difference = columns == Columns::difference;
   const char* const table = difference ? "##alive difference" : id;
   ImDrawList* const outside = ctx.canvas.list();
@@ -133,7 +134,7 @@ std::optional<std::int64_t> AliveTable::draw(Context& ctx, const char* id, const
   ImGui::PopFont();
   ctx.canvas.draw_on(outside);
   ctx.over_window = was_over;
-  return clicked_;
+  return chosen_;
 }
 
 }  // namespace shardscope::gui

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "app/gui/model/alive_memory.h"
@@ -13,14 +12,14 @@ namespace shardscope::gui {
 class AliveTable {
  public:
   enum class Columns : std::uint8_t { alive, difference };
-  /// Returns the clicked time since which an allocation is alive.
-  std::optional<std::int64_t> draw(Context& ctx, const char* id, const Rect& room,
-                                   const std::vector<AliveNode>& nodes, Columns columns);
+  /// Returns the row that was clicked or on which Enter was pressed; null: none. Of `nodes`.
+  const AliveNode* draw(Context& ctx, const char* id, const Rect& room, const std::vector<AliveNode>& nodes,
+                        Columns columns);
 
  private:
   void rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns columns, std::int64_t whole,
             int depth);
-  std::optional<std::int64_t> clicked_;
+  const AliveNode* chosen_ = nullptr;
   bool enter_ = false;  ///< an arrow key has entered the table: focus its first row
 };
 

@@ -81,6 +81,25 @@ TEST_F(Model, AliveMemoryAddsUpToThePoolAtEveryTime) {
   }
 }
 
+/// So that a row can select its parameter or module.
+TEST_F(Model, RowsOfOneOwnerNameIt) {
+  const AliveMemory alive = alive_memory(data(), 0, ev::MemoryPool::device,
+                                         data().memory_peak(0, ev::MemoryPool::device).value().at_ns);
+  std::size_t named = 0;
+  const std::function<void(const std::vector<AliveNode>&)> look = [&](const std::vector<AliveNode>& nodes) {
+    for (const AliveNode& node : nodes) {
+      look(node.children);
+      if (node.owner == ev::kNoId || !node.children.empty()) continue;
+      ++named;
+      const bool param = owner_kind(node.category) == OwnerKind::param;
+      const std::string name = param ? param_name(data(), node.owner) : module_name(data(), node.owner);
+      EXPECT_TRUE(node.label == name || node.why.starts_with(name)) << node.label << " is " << name;
+    }
+  };
+  look(alive_tree(*app_.run, 0, alive));
+  EXPECT_GT(named, 10U);
+}
+
 TEST_F(Model, ByOwnerFirstTheSameBytesAreInBlocksThenCategories) {
   const AliveMemory alive = alive_memory(data(), 0, ev::MemoryPool::device,
                                          data().memory_peak(0, ev::MemoryPool::device).value().at_ns);
