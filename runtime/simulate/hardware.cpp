@@ -15,11 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void read_link(config::Section& parent, const std::string& key, LinkSpeed& link) {
+/// Of collectives; others have no rings.
+enum class Rings : std::uint8_t { none, some };
+
+void read_link(config::Section& parent, const std::string& key, LinkSpeed& link, Rings rings = Rings::none) {
   config::Section section = parent.child_or_empty(key);
   section.read("gb_per_s", link.gb_per_s, 0);
   section.read("latency_us", link.latency_us, 0);
-  section.read("ring_step_us", link.ring_step_us, 0);
+  if (rings == Rings::some) section.read("ring_step_us", link.ring_step_us, 0);
   if (link.gb_per_s <= 0) section.fail("gb_per_s", "is missing or 0; give the rate in 10^9 bytes per second");
   section.finish();
 }
@@ -86,8 +89,8 @@ Hardware parse_hardware(const std::string& json_text, const std::string& file) {
   must_be_given(section, "f16_tflops", h.f16_tflops);
   must_be_given(section, "memory_gb_per_s", h.memory_gb_per_s);
   must_be_given(section, "host_memory_gb_per_s", h.host_memory_gb_per_s);
-  read_link(section, "inside", h.inside);
-  read_link(section, "between", h.between);
+  read_link(section, "inside", h.inside, Rings::some);
+  read_link(section, "between", h.between, Rings::some);
   read_link(section, "host", h.host);
   if (json.contains("nvme")) read_link(section, "nvme", h.nvme);
   section.finish();
