@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
 #include "app/store/recording.h"
+#include "tests/app/gui/written.h"
 #include "tests/app/store/endless_run.h"
 
 namespace shardscope::gui {
@@ -50,6 +53,25 @@ TEST_F(NotKept, ARankPassedGatesThatAreNotKnownAndIsNotSaidToHavePassedNone) {
   EXPECT_FALSE(gate_position(store_, 1, early).known);
   EXPECT_EQ(no_gate_text(store_, 1, early), not_kept_text());
   EXPECT_EQ(no_gate_text(store_, 1, late), "no gate passed yet");
+}
+
+/// The timeline marks the time whose events were deleted, and says why there are none.
+TEST_F(NotKept, TheTimelineSaysWhereEventsWereDeleted) {
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(store_));
+  app.run->settle();
+  app.fit();
+  Written timeline(app, "timeline", 1200, 600);
+  const auto says_why = [&](float share) {
+    bool found = false;
+    for (float y = 60; y < 560 && !found; y += 40) {
+      timeline.point_at({200 + share * 980, y});
+      found = timeline.has("did not keep");
+    }
+    return found;
+  };
+  EXPECT_TRUE(says_why(0.3F)) << timeline.text();
+  EXPECT_FALSE(says_why(0.98F)) << "the newest events are kept";
 }
 
 }  // namespace
