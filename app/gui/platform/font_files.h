@@ -13,5 +13,8 @@ struct FontFile {
 
 /// `weight`: a fontconfig name: regular, semibold.
 [[nodiscard]] FontFile find_font(const char* family, const char* weight);
+/// A font with this letter (UTF-32); `language` as in fontconfig: zh-cn, ja, ko. Empty path: none is
+/// installed.
+[[nodiscard]] FontFile find_font_of(const char* language, char32_t letter);
 
 }  // namespace shardscope::gui

@@ -6,6 +6,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "app/gui/platform/font_files.h"
 #include "app/gui/views/theme.h"
@@ -20,6 +25,29 @@ float thread_cpu_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
+}
+
+/// Adds letters that the window's fonts lack, as in notes, paths and names of modules, to the font loaded
+/// last. Glyphs are made when they are first drawn. `files`: one read of each file serves every size.
+void add_other_scripts(std::map<std::string, std::vector<char>>& files, float pixels) {
+  constexpr std::tuple<const char*, char32_t> kScripts[] = {
+      {"zh-cn", U'\u4E2D'}, {"ja", U'\u3042'}, {"ko", U'\uAC00'}};
+  std::set<std::pair<std::string, int>> added;
+  for (const auto& [language, letter] : kScripts) {
+    const FontFile file = find_font_of(language, letter);
+    if (file.path.empty() || !added.emplace(file.path, file.index).second) continue;
+    std::vector<char>& bytes = files[file.path];
+    if (bytes.empty()) {
+      std::ifstream in(file.path, std::ios::binary);
+      bytes.assign(std::istreambuf_iterator<char>(in), {});
+    }
+    if (bytes.empty()) continue;
+    ImFontConfig config;
+    config.MergeMode = true;
+    config.FontDataOwnedByAtlas = false;
+    config.FontNo = static_cast<unsigned>(file.index);
+    ImGui::GetIO().Fonts->AddFontFromMemoryTTF(bytes.data(), static_cast<int>(bytes.size()), pixels, &config);
+  }
 }
 
 ImFont* load(const char* family, const char* weight, float pixels, std::string& problem) {
@@ -91,6 +119,7 @@ void Frame::load_fonts() {
                            Face{Font::mono_title, kMono, "Regular"}}) {
     fonts_.at[static_cast<std::size_t>(face.font)] =
         load(face.family, face.weight, line_height(face.font), font_problem_);
+    add_other_scripts(font_bytes_, line_height(face.font));
   }
   ImGui::GetIO().FontDefault = fonts_.of(Font::strong);
   ImGui::GetStyle().FontSizeBase = line_height(Font::strong);

@@ -5,6 +5,7 @@
 #include <imgui.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Frame {
   void enter_menus();
   [[nodiscard]] bool leave_menus();
   Workspace workspace_;
+  std::map<std::string, std::vector<char>> font_bytes_;  ///< files of other scripts; ImGui reads from them
   Fonts fonts_;
   FrameStats stats_;
   std::string font_problem_;

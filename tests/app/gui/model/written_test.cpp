@@ -6,19 +6,35 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/analysis/gpu_activity.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
+#include "app/gui/platform/font_files.h"
 #include "tests/app/store/odd_ends.h"
 #include "tests/app/store/synthetic_gpu.h"
 #include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::gui {
 namespace {
+
+/// A note, a path or a module's name in Chinese is drawn, where a font for it is installed.
+TEST(Fonts, OtherScriptsAreDrawn) {
+  AppState app;
+  app.run = std::make_unique<Session>(store::Store());
+  const Written page(app, "notes", 600, 300);
+  for (const auto& [language, letter] :
+       {std::pair{"zh-cn", U'\u4E2D'}, std::pair{"ja", U'\u3042'}, std::pair{"ko", U'\uAC00'}}) {
+    if (find_font_of(language, letter).path.empty()) continue;
+    EXPECT_TRUE(ImGui::GetIO().FontDefault->IsGlyphInFont(static_cast<ImWchar>(letter))) << language;
+  }
+  EXPECT_TRUE(find_font_of("en", U'\uE123').path.empty()) << "no font has this letter";
+}
 
 class Words : public ::testing::Test {
  protected:
