@@ -17,7 +17,9 @@ def setUpModule():
 def findings(recording):
     """By id."""
     done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
-    return {one["id"]: one for one in json.loads(done.stdout)}
+    found = json.loads(done.stdout)
+    assert all(one["at_ns"] > 0 or one["until_ns"] > 0 for one in found), found  # a click opens a time
+    return {one["id"]: one for one in found}
 
 
 class SlowLoader(unittest.TestCase):

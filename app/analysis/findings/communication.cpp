@@ -335,6 +335,9 @@ void volume_above(const Facts& facts, Found& found) {
                                 name_of(part.cause), explain(part.cause)),
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
+    look_at_worst_step(facts, finding, [&](const StepDigest& step) {
+      return step.volume ? (*step.volume)[static_cast<std::size_t>(part.cause)] : 0;
+    });
     finding.cost_bytes = static_cast<std::int64_t>(
         part.elements_per_step * element_bytes(facts, part.cause == VolumeCause::all_reduced
                                                           ? CommunicatedTensor::gradients

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/analysis/communication.h"
 #include "app/analysis/decision_text.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/missing_reason.h"
@@ -309,6 +310,28 @@ void late_prefetches(const Facts& facts, Found& found) {
   found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 
+namespace {
+
+std::uint64_t vain_count(const Prefetch& seen) { return seen.mistargeted + seen.unused; }
+
+/// The step with most of them, of the lowest rank that has any there.
+void look_at_unused(const Facts& facts, Finding& finding) {
+  const StepDigest* worst = nullptr;
+  for (const StepDigest& step : facts.digest.steps()) {
+    if (vain_count(step.prefetch) > (worst == nullptr ? 0 : vain_count(worst->prefetch))) worst = &step;
+  }
+  if (worst == nullptr) return;
+  for (const RankStep& rank : worst->ranks) {
+    if (vain_count(prefetch_outcomes(facts.store, rank.rank, rank.begin_ns, rank.end_ns)) == 0) continue;
+    finding.rank = rank.rank;
+    finding.at_ns = rank.begin_ns;
+    finding.until_ns = rank.end_ns;
+    return;
+  }
+}
+
+}  // namespace
+
 void unused_prefetches(const Facts& facts, Found& found) {
   if (!facts.summary.prefetch) return;
   const Prefetch& seen = *facts.summary.prefetch;
@@ -325,6 +348,7 @@ void unused_prefetches(const Facts& facts, Found& found) {
             "set_modules_to_backward_prefetch()."
           : "The order of modules changes between iterations: mark the changing part as a leaf module."};
   finding.id = "unused_prefetch";
+  look_at_unused(facts, finding);
   const std::uint64_t rank_steps = std::uint64_t{facts.summary.prefetch_steps} * facts.summary.ranks.size();
   if (seen.vain_bytes > 0 && rank_steps > 0) {
     finding.cost_bytes = seen.vain_bytes / static_cast<std::int64_t>(rank_steps);

@@ -130,6 +130,10 @@ class Findings(unittest.TestCase):
         zero = {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 200_000}
         run = Run(self.folder, "twice", machine(self.folder, 50), zero, root={"shardscope": {"activation_checkpointing": True}})
         self.follow(run, "recomputation", 0.1)
+        # A click on it opens the recomputation of a module: a small part of the step, in its backward.
+        found = run.by_id["recomputation"]
+        self.assertLess(found["until_ns"] - found["at_ns"], 0.25e6 * run.step_ms)
+        self.assertIn(found["rank"], (0, 1))
         self.assertIn("peak", run.by_id["recomputation"]["gain_basis"])
         self.assertNotIn("recomputation", Run(self.folder, "once", machine(self.folder, 50), zero).by_id)
 
@@ -189,6 +193,10 @@ class Findings(unittest.TestCase):
         run = Run(self.folder, "cpu", machine(self.folder, 50, host=3),
                   {"stage": 2, "overlap_comm": True, "offload_optimizer": {"device": "cpu"}})
         self.follow(run, "cpu_optimizer", 0.02)
+        # A click on it opens the update, no longer than it is on the critical path, and a part of one step.
+        found = run.by_id["cpu_optimizer"]
+        self.assertGreater(found["until_ns"] - found["at_ns"], 0.1e6 * found["cost_ms"])
+        self.assertLess(found["until_ns"] - found["at_ns"], 1.01e6 * found["cost_ms"])
 
     def test_gathered_parameters_at_the_peak(self):
         """The peak of memory does not get larger."""

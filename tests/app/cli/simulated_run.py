@@ -16,6 +16,11 @@ def machine(folder, gb_per_s, tflops=0.2, latency_us=20, host=51):
     return path
 
 
+def placed(finding):
+    """A click on it opens a time; else its kind says why not (FindingPlaces of the analysis tests)."""
+    return finding["at_ns"] > 0 or finding["until_ns"] > 0 or finding["id"] in ("rehearsed_fault", "recording_damaged")
+
+
 class Run:
     """A simulated run of gpt-mini: its findings by id, and its step."""
 
@@ -30,6 +35,7 @@ class Run:
              "-o", self.recording, *more, *[part for one in sets for part in ("--set", one)])
         self.findings = read("findings", self.recording)
         self.by_id = {finding["id"]: finding for finding in self.findings}
+        assert all(placed(finding) for finding in self.findings), self.findings
         self.summary = read("summary", self.recording)
         self.step_ms = self.summary["step_ms"]["median"]
 
