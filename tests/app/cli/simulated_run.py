@@ -22,16 +22,17 @@ def placed(finding):
 
 
 class Run:
-    """A simulated run of gpt-mini: its findings by id, and its step."""
+    """A simulated run: its findings by id, and its step."""
 
-    def __init__(self, folder, name, hardware, zero, ranks=2, steps=8, root=None, more=(), sets=()):
+    def __init__(self, folder, name, hardware, zero, ranks=2, steps=8, root=None, more=(), sets=(), model="gpt-mini"):
         self.arguments = (folder, name, hardware, zero, ranks, steps, root, more)
+        self.model = model
         config = pathlib.Path(folder) / f"{name}.json"
         config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 4,
                                       "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
                                       "zero_optimization": zero, **(root or {})}))
         self.recording = pathlib.Path(folder) / f"{name}.zscope"
-        said("simulate", "--model", "gpt-mini", "--config", config, "--hardware", hardware, "--ranks", ranks, "--steps", steps,
+        said("simulate", "--model", model, "--config", config, "--hardware", hardware, "--ranks", ranks, "--steps", steps,
              "-o", self.recording, *more, *[part for one in sets for part in ("--set", one)])
         self.findings = read("findings", self.recording)
         self.by_id = {finding["id"]: finding for finding in self.findings}
@@ -42,4 +43,4 @@ class Run:
     def followed(self, finding):
         folder, name, hardware, zero, ranks, steps, root, more = self.arguments
         sets = [f"{change['key']}={change['value']}" for change in self.by_id[finding]["changes"]]
-        return Run(folder, f"{name}-followed", hardware, zero, ranks, steps, root, more, sets)
+        return Run(folder, f"{name}-followed", hardware, zero, ranks, steps, root, more, sets, self.model)
