@@ -286,6 +286,13 @@ void exposed_communication(const Facts& facts, Found& found) {
             ? "Most of it is waiting for the straggler: that finding comes first."
             : "Ranks wait for each other in turns: look at which rank enters last in the Timeline. "
               "No setting of the communication changes this.";
+  } else if (facts.summary.kind == Framework::fsdp2 &&
+             facts.mean(&RankFacts::reduce_moving) > facts.mean(&RankFacts::gather_moving)) {
+    finding.next_step = fmt::format(
+        "{:.1f} ms of it are reductions and {:.1f} ms gathers, so that earlier gathers gain little: a larger "
+        "micro-batch computes longer for the same bytes; with accumulation set_requires_gradient_sync(False) "
+        "reduces once a step.",
+        facts.mean(&RankFacts::reduce_moving), facts.mean(&RankFacts::gather_moving));
   } else if (facts.summary.kind == Framework::fsdp2) {
     finding.next_step =
         "Look at the waits of the groups in the Timeline: set_modules_to_forward_prefetch() and "
