@@ -255,6 +255,11 @@ void try_advice(std::vector<Finding>& findings, const Player& player) {
       chosen.push_back({&finding, 0});
       continue;
     }
+    if (saves_memory(finding) && recorded.peak_bytes <= 0) {
+      finding.gain_basis = "not predicted: a replay of this run has times, not the device's peak";
+      chosen.push_back({&finding, 0});
+      continue;
+    }
     decide(finding, trials, recorded, chosen);
   }
   settle(chosen);

@@ -351,6 +351,8 @@ struct Finding {
   std::vector<Advice> options{};
   std::string otherwise{};  ///< what to do if none of them gains
   BytesOf bytes_of = BytesOf::memory;
+  /// Whether it has a time to look at; a place may begin at time 0.
+  [[nodiscard]] bool placed() const noexcept { return at_ns > 0 || until_ns > 0; }
 };
 /// All findings: causes before symptoms; within a severity the more expensive first. The digest covers all
 /// completed steps.

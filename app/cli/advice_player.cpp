@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "app/analysis/attached/replay.h"
+#include "app/analysis/attached/settings.h"
 #include "app/analysis/summary.h"
 #include "app/cli/process.h"
 #include "app/cli/replayed_run.h"
@@ -25,6 +29,60 @@ constexpr double kMostModelErrorPct = 25;
 /// Events per step, over all ranks: a play has four steps, the fit up to 12 plays; 1 million events a second.
 constexpr std::uint64_t kMostStepEvents = 500'000;
 
+using analysis::attached::AttachedRun;
+
+constexpr const char* kAllPlayed = "as many changes were played as `--plays` allows";
+
+/// Why a step is too large; empty if it is not.
+std::string too_many_events(const store::Store& store) {
+  std::uint64_t events = 0;
+  for (const store::RankRow& rank : store.ranks()) events += rank.events;
+  const std::uint64_t steps = std::max<std::uint64_t>(store.steps().size(), 1);
+  if (events / steps <= kMostStepEvents) return {};
+  return fmt::format("a step of {} events takes long to play; `shardscope what-if` plays it", events / steps);
+}
+
+/// Of an attached run, whose recorded steps are replayed (analysis/attached): times only. Of memory it knows
+/// the model states, which are not the device's peak, and gives none.
+class AttachedPlayer {
+ public:
+  AttachedPlayer(const store::Store& store, std::size_t plays)
+      : store_(&store), left_(plays), why_not_(reason(store)) {}
+
+  analysis::PlayOutcome play(const std::vector<analysis::Change>& changes) {
+    if (why_not_.empty() && !run_) {
+      run_.emplace(*store_);
+      if (!run_->missing().empty()) why_not_ = "it cannot be replayed: " + run_->missing();
+    }
+    if (!why_not_.empty()) return {.refused = why_not_};
+    if (changes.empty()) return {.step_ms = run_->costs().step_ms};
+    if (left_ == 0) return {.refused = kAllPlayed};
+    --left_;
+    try {
+      const plan::ZeroConfig zero =
+          analysis::attached::changed_settings(store_->tables(), run_->recorded_settings(), changes);
+      const double step_ms = run_->predicted_ms(run_->play(zero));
+      if (!(step_ms > 0)) return {.refused = "the replay takes more off than a step has"};
+      // What the prediction leaves out may be more than what it gains.
+      if (const auto caveats = run_->caveats(zero); !caveats.empty()) return {.refused = caveats.front()};
+      return {.step_ms = step_ms};
+    } catch (const std::exception& error) {
+      return {.refused = error.what()};
+    }
+  }
+
+ private:
+  static std::string reason(const store::Store& store) {
+    if (std::string why = analysis::attached::why_no_settings(store.tables()); !why.empty()) return why;
+    return too_many_events(store);
+  }
+
+  const store::Store* store_;
+  std::size_t left_;
+  std::string why_not_;
+  std::optional<AttachedRun> run_;
+};
+
 class AdvicePlayer {
  public:
   AdvicePlayer(std::string path, const store::Store& store, std::size_t plays)
@@ -34,7 +92,7 @@ class AdvicePlayer {
     if (why_not_.empty() && !run_) fit();
     if (!why_not_.empty()) return {.refused = why_not_};
     if (changes.empty()) return recorded_;
-    if (left_ == 0) return {.refused = "as many changes were played as `--plays` allows"};
+    if (left_ == 0) return {.refused = kAllPlayed};
     if (Clock::now() > until_)
       return {.refused = fmt::format("the {:.0f} s for it were over; `shardscope what-if` plays it",
                                      kAdviceSeconds)};
@@ -47,13 +105,7 @@ class AdvicePlayer {
  private:
   static std::string reason(const store::Store& store) {
     if (std::string why = why_not_played(store); !why.empty()) return why;
-    std::uint64_t events = 0;
-    for (const store::RankRow& rank : store.ranks()) events += rank.events;
-    const std::uint64_t steps = std::max<std::uint64_t>(store.steps().size(), 1);
-    if (events / steps > kMostStepEvents)
-      return fmt::format("a step of {} events takes long to play; `shardscope what-if` plays it",
-                         events / steps);
-    return {};
+    return too_many_events(store);
   }
 
   void fit() {
@@ -87,6 +139,10 @@ class AdvicePlayer {
 }  // namespace
 
 analysis::Player player_of(const std::string& path, const store::Store& store, std::size_t plays) {
+  if (store.has_tables() && !store.tables().framework.empty()) {
+    auto attached = std::make_shared<AttachedPlayer>(store, plays);
+    return [attached](const std::vector<analysis::Change>& changes) { return attached->play(changes); };
+  }
   auto player = std::make_shared<AdvicePlayer>(path, store, plays);
   return [player](const std::vector<analysis::Change>& changes) { return player->play(changes); };
 }

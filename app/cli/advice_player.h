@@ -13,8 +13,9 @@ namespace shardscope::cli {
 inline constexpr std::size_t kAdvicePlays = 40;
 inline constexpr double kAdviceSeconds = 30;
 
-/// Player for the recording at `path`, from which `store` was read. The cost model is fitted at the first
-/// play. Runs that cannot be played (another framework, too little detail, too large for the time) are
+/// Player for the recording at `path`, from which `store` was read and which must outlive it. The cost model
+/// is fitted at the first play. An attached DeepSpeed run is replayed as `what-if` does, without a peak of
+/// memory. Runs that cannot be played (another framework, too little detail, too large for the time) are
 /// refused with the reason; so are runs whose recorded step the model misses by much. Throws UserError when
 /// the user interrupts it.
 [[nodiscard]] analysis::Player player_of(const std::string& path, const store::Store& store,

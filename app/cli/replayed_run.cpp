@@ -140,10 +140,8 @@ std::string why_not_played(const store::Store& store) {
   if (!store.has_tables()) return "the recording does not describe the run";
   const ev::RunTables& tables = store.tables();
   if (tables.framework.empty()) return {};
-  return fmt::format(
-      "settings are simulated automatically only for runs of Shardscope's own runtime, and this one was "
-      "trained by {}",
-      tables.framework);
+  return fmt::format("only runs of Shardscope's own runtime can be simulated, and this one was trained by {}",
+                     tables.framework);
 }
 
 std::string model_error_text(double error_pct) {

@@ -3,6 +3,7 @@
     tests/attach/run provoked_test
 """
 import json
+import re
 import subprocess
 import unittest
 
@@ -17,7 +18,9 @@ def setUpModule():
 def findings(recording):
     """By id."""
     done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
-    return {one["id"]: one for one in json.loads(done.stdout)}
+    found = json.loads(done.stdout)
+    assert all(one["at_ns"] > 0 or one["until_ns"] > 0 for one in found), found  # a click opens a time
+    return {one["id"]: one for one in found}
 
 
 class SlowLoader(unittest.TestCase):
@@ -107,6 +110,48 @@ class LateGroups(unittest.TestCase):
         after_found, after = self.trained("ahead")
         self.assertNotIn("late_prefetch", after_found)
         self.assertLess(after["prefetch"]["late"], before["prefetch"]["late"])
+
+
+def advised(case, *options):
+    recording = folder() / ("-".join((case, *options)) + ".zscope")
+    runs.finish(runs.start(runs.attach(recording) + runs.torchrun(runs.HERE / "scripts" / "advised.py", case, *options)))
+    return findings(recording), runs.figures(recording)
+
+
+def bytes_of(summary, op):
+    return sum(one["bytes"] for one in summary["comm"]["ops"] if one["op"] == op)
+
+
+def peak_of(summary):
+    return max(rank["memory"]["device"]["peak_bytes"] for rank in summary["ranks"])
+
+
+class Accumulates(unittest.TestCase):
+    """Four micro-steps that each reduce, and what the finding says about them: a quarter of the bytes, which is its cost. Bytes and
+    memory are counted; the time is the machine's."""
+
+    def followed(self, case, op, all_reduces):
+        found, before = advised(case)
+        self.assertIn("accumulated_reductions", found)
+        cost = found["accumulated_reductions"]["cost_bytes"]
+        after_found, after = advised(case, "followed")
+        self.assertNotIn("accumulated_reductions", after_found)
+        saved = bytes_of(before, op) / before["steps_measured"] - bytes_of(after, op) / after["steps_measured"]
+        self.assertEqual(saved * (2 if all_reduces else 1), cost)
+        self.assertEqual(4 * bytes_of(after, op) / after["steps_measured"], bytes_of(before, op) / before["steps_measured"])
+        return found["accumulated_reductions"], peak_of(after) - peak_of(before)
+
+    def test_ddp_without_synchronization_until_the_last(self):
+        found, more = self.followed("accumulate_ddp", "all_reduce", True)
+        self.assertIn("no_sync()", found["next_step"])
+        self.assertIn("it takes no more memory", found["next_step"])
+        self.assertLessEqual(more, 0)
+
+    def test_fsdp2_without_synchronization_until_the_last(self):
+        found, more = self.followed("accumulate_fsdp2", "reduce_scatter", False)
+        self.assertIn("set_requires_gradient_sync(False)", found["next_step"])
+        number, unit = re.search(r"up to ([0-9.]+) (.iB) more", found["next_step"]).groups()
+        self.assertLessEqual(more, 1.01 * float(number) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit])
 
 
 if __name__ == "__main__":

@@ -200,6 +200,8 @@ void serialized_buckets(const Facts& facts, Found& found) {
   }
   if (rank_steps == 0) return;
   const double wait_ms = static_cast<double>(waited) * 1e-6 / rank_steps;
+  // A rank that waits for another to enter waits in its bucket as well: neither link nor buffers cause that.
+  if (facts.mean(&RankFacts::waiting) > facts.mean(&RankFacts::moving)) return;
   Finding finding;
   finding.id = "serialized_buckets";
   finding.title = "The backward waits for reductions before it can go on";
@@ -284,6 +286,13 @@ void exposed_communication(const Facts& facts, Found& found) {
             ? "Most of it is waiting for the straggler: that finding comes first."
             : "Ranks wait for each other in turns: look at which rank enters last in the Timeline. "
               "No setting of the communication changes this.";
+  } else if (facts.summary.kind == Framework::fsdp2 &&
+             facts.mean(&RankFacts::reduce_moving) > facts.mean(&RankFacts::gather_moving)) {
+    finding.next_step = fmt::format(
+        "{:.1f} ms of it are reductions and {:.1f} ms gathers, so that earlier gathers gain little: a larger "
+        "micro-batch computes longer for the same bytes; with accumulation set_requires_gradient_sync(False) "
+        "reduces once a step.",
+        facts.mean(&RankFacts::reduce_moving), facts.mean(&RankFacts::gather_moving));
   } else if (facts.summary.kind == Framework::fsdp2) {
     finding.next_step =
         "Look at the waits of the groups in the Timeline: set_modules_to_forward_prefetch() and "
@@ -335,6 +344,9 @@ void volume_above(const Facts& facts, Found& found) {
                                 name_of(part.cause), explain(part.cause)),
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
+    look_at_worst_step(facts, finding, [&](const StepDigest& step) {
+      return step.volume ? (*step.volume)[static_cast<std::size_t>(part.cause)] : 0;
+    });
     finding.cost_bytes = static_cast<std::int64_t>(
         part.elements_per_step * element_bytes(facts, part.cause == VolumeCause::all_reduced
                                                           ? CommunicatedTensor::gradients

@@ -26,15 +26,18 @@ struct Kind {
   const char* panel;  ///< panel of the dashboard with its evidence
   /// The figure that is largest in its worst instance; null: no instances, or the rule sets the place.
   std::int64_t (*measure)(const RankStep&) = nullptr;
+  /// Why it may concern the whole run only; empty: never.
+  const char* whole_run = "";
 };
 /// The page of each is docs/findings/ID.md; tests/house/citations_test.py asserts that it exists.
 constexpr std::array kKinds{
-    Kind{"rehearsed_fault", "timeline"},
+    Kind{"rehearsed_fault", "timeline", nullptr,
+         "it is said at the begin; what the fault causes has findings of its own"},
     Kind{"rank_failed", "timeline"},
     Kind{"hang", "timeline"},
     Kind{"events_missing", "timeline"},
     Kind{"unmatched_ends", "timeline"},
-    Kind{"recording_damaged", "overview"},
+    Kind{"recording_damaged", "overview", nullptr, "of damage outside the events no time is known"},
     Kind{"clock_residual", "overview"},
     Kind{"single_stop", "timeline"},
     Kind{"data_starvation", "timeline", data_waits},
@@ -112,23 +115,6 @@ constexpr std::array kRules{
     past_stragglers,
 };
 
-/// Sets where to look: the step and rank with the largest figure; among steps of its rank if it has one.
-void point_at_worst(const Facts& facts, const Kind& kind, Finding& finding) {
-  if (kind.measure == nullptr || finding.at_ns != 0) return;
-  std::int64_t most = 0;
-  std::uint32_t rank = finding.rank;
-  for (const std::size_t index : facts.typical) {
-    for (const RankStep& one : facts.digest.steps()[index].ranks) {
-      if ((finding.rank != ev::kNoId && one.rank != finding.rank) || kind.measure(one) <= most) continue;
-      most = kind.measure(one);
-      rank = one.rank;
-      finding.at_ns = one.begin_ns;
-      finding.until_ns = one.end_ns;
-    }
-  }
-  finding.rank = rank;
-}
-
 }  // namespace
 
 const Finding* Found::find(std::string_view id) const {
@@ -176,7 +162,7 @@ std::int64_t round_elems(double count) {
 
 std::vector<FindingKind> finding_kinds() {
   std::vector<FindingKind> out;
-  for (const findings::Kind& kind : findings::kKinds) out.push_back({kind.id, kind.panel});
+  for (const findings::Kind& kind : findings::kKinds) out.push_back({kind.id, kind.panel, kind.whole_run});
   return out;
 }
 
@@ -191,7 +177,8 @@ std::vector<Finding> find(const store::Store& store, const Summary& summary, con
                                            [&](const findings::Kind& one) { return finding.id == one.id; });
     if (kind == findings::kKinds.end()) continue;
     finding.panel = kind->panel;
-    findings::point_at_worst(facts, *kind, finding);
+    if (kind->measure != nullptr) findings::look_at_worst(facts, finding, kind->measure);
+    if (*kind->whole_run == '\0') findings::look_at_a_step(facts, finding);
   }
   std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
     const bool first = a.id == findings::kRehearsedFault;

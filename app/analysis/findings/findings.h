@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -151,6 +152,19 @@ void nvme_wait(const Facts& facts, Found& found);
 void nvme_params(const Facts& facts, Found& found);
 void host_bound(const Facts& facts, Found& found);
 void recomputation(const Facts& facts, Found& found);
+
+// Where the window goes at a click on a finding (places.cpp). None changes a place that is set.
+/// The step of the largest figure above 0, among typical steps; of the finding's rank if it has one.
+void look_at_worst(const Facts& facts, Finding& finding,
+                   const std::function<std::int64_t(const RankStep&)>& figure);
+/// The longest piece of this part of the critical paths of typical steps; or the step with most of it.
+void look_at_path(const Facts& facts, Finding& finding, PathPart part);
+/// The typical step of the largest figure above 0 of all its ranks: that step of the finding's rank, or of
+/// its lowest one.
+void look_at_worst_step(const Facts& facts, Finding& finding,
+                        const std::function<double(const StepDigest&)>& figure);
+/// The typical step of median length; without one the first completed step.
+void look_at_a_step(const Facts& facts, Finding& finding);
 
 /// From the first begin to the last end over ranks, without checkpoints.
 [[nodiscard]] double length_ms(const StepDigest& step);

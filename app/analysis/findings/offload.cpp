@@ -10,6 +10,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/spans.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis::findings {
@@ -45,6 +46,7 @@ void cpu_optimizer(const Facts& facts, Found& found) {
                                       : "")});
     finding.cost_bytes = bytes;
   }
+  look_at_path(facts, finding, PathPart::cpu_optimizer);
   found.add_by_cost(facts, alone, std::move(finding));
 }
 
@@ -117,7 +119,24 @@ void attached_recomputation(const Facts& facts, Found& found) {
   finding.next_step =
       "Where the device has room for the activations, checkpoint fewer modules (torch.utils.checkpoint, "
       "gradient_checkpointing_disable() of a model of Transformers).";
+  look_at_worst(facts, finding, [](const RankStep& step) { return step.recompute_ns; });
   found.add_by_cost(facts, repeated, std::move(finding), ev::Severity::info);
+}
+
+/// The longest module that is recomputed in the step with most computation.
+void look_at_recomputed(const Facts& facts, Finding& finding) {
+  look_at_worst(facts, finding, [](const RankStep& step) { return step.time.compute_ns; });
+  std::int64_t longest = 0;
+  for_each_span(facts.store, {finding.rank, ev::StreamId::compute}, finding.at_ns, finding.until_ns,
+                [&](const store::Span& span) {
+                  if (span.kind != ev::EventKind::module_begin || span.end_ns == store::kOpen ||
+                      ev::as<ev::EventKind::module_begin>(span).pass != ev::Pass::recompute ||
+                      span.end_ns - span.begin_ns <= longest)
+                    return;
+                  longest = span.end_ns - span.begin_ns;
+                  finding.at_ns = span.begin_ns;
+                  finding.until_ns = span.end_ns;
+                });
 }
 
 }  // namespace
@@ -148,6 +167,7 @@ void recomputation(const Facts& facts, Found& found) {
          "its block, which nobody reads. Losses stay; memory does not grow."});
   }
   finding.otherwise = "Leave it on: it costs nothing that could be seen.";
+  look_at_recomputed(facts, finding);
   found.add_by_cost(facts, forward, std::move(finding), ev::Severity::info);
 }
 
@@ -170,9 +190,22 @@ const RankSummary* latest_host(const Facts& facts, double& late_ms) {
   return latest;
 }
 
-/// Mean idle time of the device over the typical steps for which a rank recorded it (host_late); 0 if there
-/// are none.
-double recorded_idle_ms(const Facts& facts, std::uint32_t rank) {
+std::int64_t late_in_step(const RankStep& step) {
+  if (!step.gpu) return 0;
+  const auto stream = step.gpu->streams.find(ev::StreamId::gpu_compute);
+  return stream == step.gpu->streams.end()
+             ? 0
+             : stream->second.idle_ns[static_cast<std::size_t>(GapCause::host_late)];
+}
+
+/// What a rank recorded of its idle device (host_late) in the typical steps.
+struct RecordedIdle {
+  double mean_ms = 0;  ///< over the typical steps for which it is recorded; 0 if there are none
+  std::uint32_t worst_step = ev::kNoId;
+};
+RecordedIdle recorded_idle(const Facts& facts, std::uint32_t rank) {
+  RecordedIdle out;
+  std::int64_t most = -1;
   std::vector<std::uint32_t> typical;
   for (const std::size_t index : facts.typical) typical.push_back(facts.digest.steps()[index].step);
   double sum = 0;
@@ -182,8 +215,12 @@ double recorded_idle_ms(const Facts& facts, std::uint32_t rank) {
     if (!std::ranges::binary_search(typical, fields.step)) continue;
     sum += static_cast<double>(fields.idle_ns) * 1e-6;
     ++steps;
+    if (fields.idle_ns <= most) continue;
+    most = fields.idle_ns;
+    out.worst_step = fields.step;
   }
-  return steps > 0 ? sum / static_cast<double>(steps) : 0;
+  if (steps > 0) out.mean_ms = sum / static_cast<double>(steps);
+  return out;
 }
 
 }  // namespace
@@ -206,14 +243,18 @@ void host_bound(const Facts& facts, Found& found) {
     finding.next_step =
         "Fewer, larger kernels: a larger micro-batch, torch.compile or CUDA graphs in PyTorch; look for what "
         "the host waits for (.item(), prints, a loader).";
+    look_at_worst(facts, finding, late_in_step);
     return found.add_by_cost(facts, late_ms, std::move(finding));
   }
+  std::uint32_t worst_step = ev::kNoId;
   for (const RankSummary& rank : facts.summary.ranks) {
-    const double ms = recorded_idle_ms(facts, rank.rank);
-    if (ms <= late_ms) continue;
-    late_ms = ms;
+    const RecordedIdle idle = recorded_idle(facts, rank.rank);
+    if (idle.mean_ms <= late_ms) continue;
+    late_ms = idle.mean_ms;
+    worst_step = idle.worst_step;
     finding.rank = rank.rank;
   }
+  look_at_worst_step(facts, finding, [&](const StepDigest& step) { return step.step == worst_step ? 1 : 0; });
   finding.title = fmt::format("The device of rank {} waits for its host", finding.rank);
   finding.evidence =
       fmt::format("Its compute stream is idle for {} because what came next had not been queued.",

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/analysis/communication.h"
 #include "app/analysis/decision_text.h"
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/missing_reason.h"
@@ -115,6 +116,59 @@ double communicated_bytes(const Facts& facts) {
 
 }  // namespace
 
+namespace {
+
+/// From the root down to the module.
+std::vector<std::uint32_t> path_to(const ev::RunTables& tables, std::uint32_t module) {
+  std::vector<std::uint32_t> path;
+  while (module < tables.modules.size() && path.size() <= tables.modules.size()) {
+    path.push_back(module);
+    module = tables.modules[module].parent;
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+/// The module whose forward chooses between the expected and the other module: the nearest around both that
+/// is entered. kNoId: not known.
+std::uint32_t chooser_of(const ev::RunTables& tables, const TraceInvalidation& invalidation) {
+  const std::vector<std::uint32_t> expected = path_to(tables, invalidation.expected),
+                                   got = path_to(tables, invalidation.got);
+  std::uint32_t chooser = ev::kNoId;
+  // Without the two themselves: one may lie in the other.
+  for (std::size_t i = 0; i + 1 < std::min(expected.size(), got.size()) && expected[i] == got[i]; ++i) {
+    const std::string& type = tables.modules[expected[i]].type;
+    if (type != "ModuleList" && type != "ModuleDict") chooser = expected[i];
+  }
+  return chooser;
+}
+
+/// A leaf below the choice is itself run or not: the trace differs all the same.
+std::string make_a_leaf(const store::Store& store, const TraceInvalidation& invalidation) {
+  const ev::RunTables& tables = store.tables();
+  const std::uint32_t chooser = chooser_of(tables, invalidation);
+  const std::string how =
+      " a leaf module (zero_optimization.leaf_module; set_z3_leaf_modules() of DeepSpeed)";
+  if (chooser == ev::kNoId)
+    return "make the module whose forward chooses what runs" + how +
+           ": not what is chosen, but what chooses.";
+  std::int64_t elems = 0;
+  for (const ev::ModuleInfo& module : tables.modules) {
+    const std::vector<std::uint32_t> path = path_to(tables, module.id);
+    if (std::ranges::find(path, chooser) == path.end()) continue;
+    for (const std::uint32_t param : module.params)
+      elems += param < tables.params.size() ? tables.params[param].elems : 0;
+  }
+  const ev::ModuleInfo& module = tables.modules[chooser];
+  return fmt::format(
+      "make the module whose forward chooses, {} (class {}),{}. Its {} elements are then gathered together, "
+      "{} on each rank; a leaf module below it changes nothing.",
+      module.path.empty() ? "the root" : module.path, module.type, how, elements_text(elems),
+      bytes_text(elems * tables.param_bytes));
+}
+
+}  // namespace
+
 void trace_invalidations(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
   for (const store::RankRow& rank : store.ranks()) {
@@ -124,16 +178,16 @@ void trace_invalidations(const Facts& facts, Found& found) {
     if (!first) continue;
     const TraceInvalidation invalidation = read_invalidation(rank.rank, *first);
     const TraceCost cost = cost_of_invalidations(facts, rank.rank);
-    Finding finding{
-        severity_of(facts, cost),
-        count == 1 ? std::string("The fetch trace was invalidated")
-                   : fmt::format("The fetch trace was invalidated {} times", count),
-        fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
-                    explain(store, invalidation)),
-        "Costs the rest of this iteration and one recording iteration without prefetch; if it happens "
-        "often, mark the conditional part as a leaf module.",
-        invalidation.at_ns,
-        rank.rank};
+    Finding finding{severity_of(facts, cost),
+                    count == 1 ? std::string("The fetch trace was invalidated")
+                               : fmt::format("The fetch trace was invalidated {} times", count),
+                    fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
+                                explain(store, invalidation)),
+                    "Costs the rest of this iteration and one recording iteration without prefetch. If it "
+                    "happens often, " +
+                        make_a_leaf(store, invalidation),
+                    invalidation.at_ns,
+                    rank.rank};
     finding.id = "trace_invalidated";
     if (cost.known()) {
       finding.evidence += fmt::format(
@@ -309,6 +363,28 @@ void late_prefetches(const Facts& facts, Found& found) {
   found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 
+namespace {
+
+std::uint64_t vain_count(const Prefetch& seen) { return seen.mistargeted + seen.unused; }
+
+/// The step with most of them, of the lowest rank that has any there.
+void look_at_unused(const Facts& facts, Finding& finding) {
+  const StepDigest* worst = nullptr;
+  for (const StepDigest& step : facts.digest.steps()) {
+    if (vain_count(step.prefetch) > (worst == nullptr ? 0 : vain_count(worst->prefetch))) worst = &step;
+  }
+  if (worst == nullptr) return;
+  for (const RankStep& rank : worst->ranks) {
+    if (vain_count(prefetch_outcomes(facts.store, rank.rank, rank.begin_ns, rank.end_ns)) == 0) continue;
+    finding.rank = rank.rank;
+    finding.at_ns = rank.begin_ns;
+    finding.until_ns = rank.end_ns;
+    return;
+  }
+}
+
+}  // namespace
+
 void unused_prefetches(const Facts& facts, Found& found) {
   if (!facts.summary.prefetch) return;
   const Prefetch& seen = *facts.summary.prefetch;
@@ -323,8 +399,10 @@ void unused_prefetches(const Facts& facts, Found& found) {
       facts.summary.kind == Framework::fsdp2
           ? "A group was gathered for a backward that did not come to it: name the next groups with "
             "set_modules_to_backward_prefetch()."
-          : "The order of modules changes between iterations: mark the changing part as a leaf module."};
+          : "The order of modules changes between iterations: make the module that chooses a leaf module "
+            "(zero_optimization.leaf_module; set_z3_leaf_modules() of DeepSpeed)."};
   finding.id = "unused_prefetch";
+  look_at_unused(facts, finding);
   const std::uint64_t rank_steps = std::uint64_t{facts.summary.prefetch_steps} * facts.summary.ranks.size();
   if (seen.vain_bytes > 0 && rank_steps > 0) {
     finding.cost_bytes = seen.vain_bytes / static_cast<std::int64_t>(rank_steps);

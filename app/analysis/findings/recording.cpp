@@ -5,6 +5,8 @@
 #include <cctype>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/hang/hang.h"
@@ -60,6 +62,56 @@ void rank_failures(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
+namespace {
+
+/// The gap that lacks most: messages before events, since each has an unknown number of them.
+void look_at_worst_gap(const Facts& facts, Finding& finding) {
+  const auto gaps = facts.store.gaps();
+  const auto lost = [](const store::Gap& gap) {
+    return std::tuple(gap.messages, gap.events, gap.end_ns - gap.begin_ns);
+  };
+  const auto worst = std::ranges::max_element(gaps, {}, lost);
+  if (worst == gaps.end() || (worst->messages == 0 && worst->events == 0)) return;
+  finding.rank = worst->rank;
+  finding.at_ns = std::max<std::int64_t>(worst->begin_ns, 0);
+  finding.until_ns = std::max(worst->end_ns, finding.at_ns + 1);
+}
+
+/// The first end without a begin of the rank with most unexplained ones. Steps that lack no event come first:
+/// there nothing explains an end. Reads kMostSteps steps: a program that never emits a begin does so in each.
+void look_at_wrong_end(const Facts& facts, Finding& finding) {
+  constexpr std::size_t kMostSteps = 64;
+  const std::vector<store::Store::UnmatchedEnds> rows = facts.store.unmatched_ends();
+  const auto worst = std::ranges::max_element(
+      rows, {}, [](const store::Store::UnmatchedEnds& row) { return row.count - row.explained; });
+  if (worst == rows.end()) return;
+  finding.rank = worst->rank;
+  const auto search = [&](std::int64_t begin_ns, std::int64_t end_ns) {
+    std::optional<std::int64_t> first;
+    facts.store.for_each_end_without_begin(worst->rank, begin_ns, end_ns,
+                                           [&](const store::Store::EndWithoutBegin& end) {
+                                             if (ev::end_of(end.begin) == worst->kind)
+                                               first = std::min(first.value_or(end.at_ns), end.at_ns);
+                                           });
+    if (!first) return false;
+    finding.at_ns = std::max<std::int64_t>(*first, 1);
+    return true;
+  };
+  std::size_t read = 0;
+  for (const bool whole : {true, false}) {
+    for (const StepDigest& step : facts.digest.steps()) {
+      const auto own = std::ranges::find(step.ranks, worst->rank, &RankStep::rank);
+      if (own == step.ranks.end() || own->recorded.events_missing == whole || ++read > kMostSteps) continue;
+      if (search(own->begin_ns, own->end_ns)) return;
+    }
+  }
+  // Between steps, or in one that has not ended.
+  constexpr std::uint64_t kMostEvents = 1'000'000;
+  if (facts.store.event_count() <= kMostEvents) search(store::Store::kBegin, store::Store::kEnd);
+}
+
+}  // namespace
+
 void losses_of_events(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
   std::uint64_t dropped = 0, lost = 0;
@@ -81,6 +133,7 @@ void losses_of_events(const Facts& facts, Found& found) {
       0,
       ev::kNoId};
   finding.id = "events_missing";
+  look_at_worst_gap(facts, finding);
   found.add(std::move(finding));
 }
 
@@ -96,6 +149,7 @@ void wrong_emission(const Facts& facts, Found& found) {
       0,
       ev::kNoId};
   finding.id = "unmatched_ends";
+  look_at_wrong_end(facts, finding);
   found.add(std::move(finding));
 }
 
@@ -162,6 +216,8 @@ void clock_residuals(const Facts& facts, Found& found) {
       0,
       worst->rank};
   finding.id = "clock_residual";
+  // Where it waits most the order of entering matters most.
+  look_at_worst(facts, finding, [](const RankStep& step) { return step.exposed.waiting_ns; });
   found.add(std::move(finding));
 }
 

@@ -302,6 +302,7 @@ void loss_scale_floor(const Facts& facts, Found& found) {
   std::set<std::uint32_t> skipped_steps;
   std::uint64_t turns = 0;
   std::int64_t first_ns = 0;
+  store::StepRow again;  // the first step that overflowed after a scale was raised
   double before = NAN;
   bool fell = false;
   for (const store::StepRow& step : facts.store.steps()) {
@@ -315,6 +316,7 @@ void loss_scale_floor(const Facts& facts, Found& found) {
       ++turns;
       fell = false;
     }
+    if (step.skipped && turns > 0 && again.end_ns == store::kOpen) again = step;
     before = step.loss_scale;
   }
   constexpr std::uint64_t kOscillates = 3;
@@ -350,6 +352,10 @@ void loss_scale_floor(const Facts& facts, Found& found) {
                     "Each time it is raised gradients overflow and a step is skipped.",
                     "Let it stay longer before it is raised."};
     finding.id = "loss_scale_floor";
+    if (again.end_ns != store::kOpen) {
+      finding.at_ns = again.begin_ns;
+      finding.until_ns = again.end_ns;
+    }
     const nlohmann::json::json_pointer window("/fp16/loss_scale_window");
     const double steps =
         config.contains(window) && config[window].is_number() ? config[window].get<double>() : 1000;

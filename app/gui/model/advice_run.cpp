@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "app/analysis/attached/settings.h"
 #include "app/analysis/foreign_json.h"
-#include "app/analysis/framework.h"
 #include "app/store/names.h"
 
 namespace shardscope::gui {
@@ -66,8 +66,13 @@ std::pair<std::vector<analysis::Finding>, std::string> read_findings(const std::
   return {findings, {}};
 }
 
+std::string why_not_simulated(const store::Store& store) {
+  return store.has_tables() ? analysis::attached::why_no_settings(store.tables())
+                            : "the recording does not describe the run";
+}
+
 bool can_be_played(const store::Store& store, const std::vector<analysis::Finding>& findings) {
-  return store.has_tables() && analysis::framework_of(store.tables()) == analysis::Framework::zero &&
+  return why_not_simulated(store).empty() &&
          std::ranges::any_of(findings, [](const auto& finding) { return !finding.options.empty(); });
 }
 

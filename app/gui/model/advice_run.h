@@ -20,8 +20,12 @@ namespace ev = shardscope::instrumentation;
 /// Parses the output of `findings --json`; on failure the second member is the reason.
 [[nodiscard]] std::pair<std::vector<analysis::Finding>, std::string> read_findings(const std::string& json);
 
-/// Whether a prediction is possible: a run of Shardscope's own runtime, with at least one finding that
-/// suggests a setting.
+/// Why no setting of this run can be simulated, as a sentence without a full stop; empty for Shardscope's own
+/// runtime and for DeepSpeed on a CPU, whose recorded steps are replayed.
+[[nodiscard]] std::string why_not_simulated(const store::Store& store);
+
+/// Whether a prediction is possible: of a run that can be simulated, with at least one finding that suggests
+/// a setting.
 [[nodiscard]] bool can_be_played(const store::Store& store, const std::vector<analysis::Finding>& findings);
 
 /// Runs `shardscope findings` on a recording in the background.

@@ -253,10 +253,12 @@ void AppState::show_finding(const analysis::Finding& finding) {
     show_rank(finding.rank);
     memory_rank = stepper_rank = finding.rank;
   }
-  if (finding.at_ns > 0)
+  if (finding.placed()) {
     jump_to(finding.at_ns);
-  else if (finding.rank == ev::kNoId)
+    if (finding.until_ns > finding.at_ns) time.reveal({finding.at_ns, finding.until_ns}, store().end_ns());
+  } else if (finding.rank == ev::kNoId) {
     fit();
+  }
 }
 
 void AppState::set_layout(const std::string& name) {

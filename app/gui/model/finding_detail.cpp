@@ -4,7 +4,7 @@
 
 #include "app/analysis/advice.h"
 #include "app/analysis/foreign_json.h"
-#include "app/analysis/framework.h"
+#include "app/gui/model/advice_run.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/what_if.h"
 
@@ -41,8 +41,7 @@ FindingDetail detail_of(const store::Store& store, const analysis::Finding& find
 
 std::string advice_words(const Session& run) {
   if (!run.recorded()) return "not predicted: what-if needs a recording of the run";
-  if (!run.store().has_tables() || analysis::framework_of(run.store().tables()) != analysis::Framework::zero)
-    return "not predicted: changes are simulated automatically only for runs of Shardscope's own runtime";
+  if (const std::string why = why_not_simulated(run.store()); !why.empty()) return "not predicted: " + why;
   switch (run.advice().state()) {
     case AdviceRun::State::asking:
       return "simulating the suggested changes";

@@ -9,7 +9,7 @@ std::string panel_of(const analysis::Finding& finding) {
 }
 
 std::optional<std::uint32_t> step_of(const store::Store& store, const analysis::Finding& finding) {
-  if (finding.at_ns <= 0) return std::nullopt;
+  if (!finding.placed()) return std::nullopt;
   const auto at = step_of(store.steps(), finding.at_ns);
   return at ? std::optional(store.steps()[*at].step) : std::nullopt;
 }

@@ -110,7 +110,7 @@ void FindingsView::build(const AppState& app) {
            ranked ? number_cell(finding.rank, std::to_string(finding.rank))
                   : Cell{"all", -1.0, Tone::muted, {}, ""},
            step ? number_cell(*step, std::to_string(*step)) : Cell{"all", -1.0, Tone::muted, {}, ""},
-           finding.at_ns > 0
+           finding.placed()
                ? number_cell(static_cast<double>(finding.at_ns), timestamp(finding.at_ns, 1'000'000))
                : Cell{"whole run", -1.0, Tone::muted, {}, ""},
            {of_b ? "B" : "A", {}, Tone::normal, {}, ""}});

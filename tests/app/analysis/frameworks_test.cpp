@@ -14,24 +14,24 @@ namespace {
 
 using namespace test;
 
-/// Two steps of 1 ms of two ranks: a module of 0.6 ms, an all-gather of 0.25 ms that it does not hide.
-store::Store& exposed(RunBuilder& run) {
+/// Two steps of 1 ms of two ranks: a module of 0.6 ms, a collective of 0.25 ms that it does not hide.
+store::Store& exposed(RunBuilder& run, StreamId lane = StreamId::gather) {
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     for (std::int64_t step = 0; step < 2; ++step) {
       const std::int64_t at = step * 2'000'000;
       run.span(rank, at, at + 1'000'000, EventKind::step_begin, StreamId::host,
                static_cast<std::uint32_t>(step));
       run.span(rank, at + 100'000, at + 700'000, EventKind::module_begin, StreamId::compute, 0, 0);
-      run.span(rank, at + 700'000, at + 950'000, EventKind::collective_begin, StreamId::gather,
+      run.span(rank, at + 700'000, at + 950'000, EventKind::collective_begin, lane,
                static_cast<std::uint32_t>(step), 0, kGatherOp, 1000, 4000);
     }
   }
   return run.build();
 }
 
-std::string advice(const std::string& framework, std::int32_t stage) {
+std::string advice(const std::string& framework, std::int32_t stage, StreamId lane = StreamId::gather) {
   RunBuilder run(2, stage, framework);
-  const store::Store& store = exposed(run);
+  const store::Store& store = exposed(run, lane);
   for (const Finding& finding : find(store, summarize(store))) {
     if (finding.title.find("exposed communication") != std::string::npos)
       return finding.evidence + finding.next_step;
@@ -48,6 +48,10 @@ TEST(Frameworks, AdviceNamesOnlySettingsThatTheFrameworkHas) {
     EXPECT_NE(text, "no finding");
   }
   EXPECT_NE(advice("FSDP2 (PyTorch 2.15.0)", 3).find("set_modules_to_forward_prefetch"), std::string::npos);
+  // Naming the next groups asks for gathers earlier: where reductions are exposed it gains nothing.
+  const std::string reductions = advice("FSDP2 (PyTorch 2.15.0)", 3, StreamId::reduce);
+  EXPECT_EQ(reductions.find("forward_prefetch"), std::string::npos) << reductions;
+  EXPECT_NE(reductions.find("are reductions"), std::string::npos) << reductions;
   EXPECT_NE(advice("DeepSpeed 0.19.8", 3).find("overlap_comm is on"), std::string::npos);
   EXPECT_EQ(advice("DeepSpeed 0.19.8", 2).find("stage3_"), std::string::npos);
 }

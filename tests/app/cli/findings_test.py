@@ -30,6 +30,9 @@ class Findings(unittest.TestCase):
             self.assertAlmostEqual(run.step_ms - after.step_ms, found["gain_ms"], delta=0.25 * found["gain_ms"] + 0.01 * run.step_ms)
         return after
 
+    def peak(self, run):
+        return max(rank["memory"]["device"]["peak_bytes"] for rank in run.summary["ranks"])
+
     def test_overlap_that_is_off(self):
         for stage in (2, 3):
             run = Run(self.folder, f"off{stage}", machine(self.folder, 1), {"stage": stage, "overlap_comm": False,
@@ -86,6 +89,21 @@ class Findings(unittest.TestCase):
         larger = Run(self.folder, "larger", machine(self.folder, 0.5), {**zero, "stage3_prefetch_bucket_size": 100_000})
         self.assertGreater(larger.step_ms, 0.99 * run.step_ms)
 
+    def test_prefetches_that_are_off_or_whose_bucket_is_full(self):
+        zero = {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000}
+        off = Run(self.folder, "off", machine(self.folder, 0.5, tflops=1, latency_us=50),
+                  {**zero, "stage3_prefetch_bucket_size": 0, "stage3_param_persistence_threshold": 0}, ranks=8, steps=4,
+                  root={"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4})
+        full = Run(self.folder, "full", machine(self.folder, 10, tflops=0.5, latency_us=300),
+                   {**zero, "stage3_prefetch_bucket_size": 10_000, "stage3_param_persistence_threshold": 300}, ranks=4, steps=4,
+                   root={"bf16": {"enabled": True}, "gradient_accumulation_steps": 4})
+        for run in (off, full):
+            self.follow(run, "short_prefetch", 0.05)
+            self.assertEqual([change["key"] for change in run.by_id["short_prefetch"]["changes"]],
+                             ["zero_optimization.stage3_prefetch_bucket_size"])
+        self.assertIn("prefetching is off", off.by_id["short_prefetch"]["evidence"])
+        self.assertIn("stopped at stage3_prefetch_bucket_size of 10k elements", full.by_id["short_prefetch"]["evidence"])
+
     def test_many_gathers_at_a_link_of_latency(self):
         """Quantized weights would make two collectives of each: a larger prefetch bucket is what helps."""
         run = Run(self.folder, "latency", machine(self.folder, 50, latency_us=300),
@@ -130,12 +148,53 @@ class Findings(unittest.TestCase):
         zero = {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 200_000}
         run = Run(self.folder, "twice", machine(self.folder, 50), zero, root={"shardscope": {"activation_checkpointing": True}})
         self.follow(run, "recomputation", 0.1)
+        # A click on it opens the recomputation of a module: a small part of the step, in its backward.
+        found = run.by_id["recomputation"]
+        self.assertLess(found["until_ns"] - found["at_ns"], 0.25e6 * run.step_ms)
+        self.assertIn(found["rank"], (0, 1))
         self.assertIn("peak", run.by_id["recomputation"]["gain_basis"])
         self.assertNotIn("recomputation", Run(self.folder, "once", machine(self.folder, 50), zero).by_id)
 
     def test_a_backward_that_waits_for_buckets(self):
         run = Run(self.folder, "serial", machine(self.folder, 0.25), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 50_000})
         self.follow(run, "serialized_buckets", 0.02)
+
+    def test_a_backward_that_waits_for_its_gradient_buffers(self):
+        """With DeepSpeed's buffers, of which contiguous_gradients has two: without it each bucket is its gradients."""
+        run = Run(self.folder, "buffers", machine(self.folder, 0.5), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 50_000},
+                  root={"shardscope": {"compat": {"gradient_buffers": True}}}, steps=4)
+        after = self.follow(run, "serialized_buckets", 0.02)
+        self.assertEqual(run.by_id["serialized_buckets"]["changes"],
+                         [{"key": "zero_optimization.contiguous_gradients", "value": "false"}])
+        self.assertLessEqual(self.peak(after), self.peak(run))
+        self.assertNotIn("serialized_buckets", after.by_id)
+
+    def test_micro_batches_of_other_lengths_on_each_rank(self):
+        """The short one waits in its bucket for the rank of the long one: no bucket or link is the cause, and with as many tokens
+        in micro-batches of one length, as advised, the step gets shorter."""
+        runs = {}
+        for name, shapes in (("uneven", [[4, 64], [4, 8]]), ("even", [[4, 36]])):
+            runs[name] = Run(self.folder, name, machine(self.folder, 50), {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 200_000},
+                             root={"shardscope": {"micro_batches": {"shapes": shapes}}})
+        found = runs["uneven"].by_id
+        self.assertNotIn("serialized_buckets", found)
+        self.assertIn("micro-batches of like lengths", found["exposed_communication"]["next_step"])
+        self.assertEqual(runs["even"].summary["micro_batches"]["tokens"], runs["uneven"].summary["micro_batches"]["tokens"])
+        self.assertLess(runs["even"].step_ms, 0.8 * runs["uneven"].step_ms)
+        self.assertNotIn("exposed_communication", runs["even"].by_id)
+
+    def test_a_larger_micro_batch_hides_what_has_nothing_to_hide_behind(self):
+        """The same bytes for four times the samples: less of each sample's time is exposed."""
+        for stage in (2, 3):
+            zero = {"stage": stage, "overlap_comm": True, "reduce_bucket_size": 200_000, "stage3_prefetch_bucket_size": 50_000}
+            few, many = (Run(self.folder, f"batch{stage}-{size}", machine(self.folder, 0.5), zero,
+                             root={"train_micro_batch_size_per_gpu": size}) for size in (4, 16))
+            found = few.by_id["exposed_communication"]
+            self.assertIn("a larger micro-batch computes longer for the same bytes", found["next_step"])
+            self.assertEqual(few.summary["comm"]["elements_per_step"], many.summary["comm"]["elements_per_step"])
+            self.assertLess(many.step_ms / 16, 0.95 * few.step_ms / 4)
+            after = many.by_id["exposed_communication"]["cost_ms"] if "exposed_communication" in many.by_id else 0
+            self.assertLess(after / 16, 0.5 * found["cost_ms"] / 4)
 
     def test_many_tiny_gathers_at_a_link_that_keeps_up(self):
         run = Run(self.folder, "tiny", machine(self.folder, 50, latency_us=300),
@@ -164,6 +223,18 @@ class Findings(unittest.TestCase):
         self.assertEqual(slow["changes"], [], slow)
         self.assertIn("none makes a step 2 % shorter", slow["gain_basis"])
 
+    def test_parameters_on_disk_that_wait_for_a_buffer(self):
+        """With one buffer nothing is read while it is used: a second one is advised, and the step gets shorter by what is predicted."""
+        hardware = json.loads(machine(self.folder, 50, tflops=2, host=200).read_text())
+        hardware["nvme"] = {"gb_per_s": 2, "latency_us": 50}
+        path = pathlib.Path(self.folder) / "one-buffer.json"
+        path.write_text(json.dumps(hardware))
+        zero = {"stage": 3, "overlap_comm": True, "stage3_param_persistence_threshold": 2000,
+                "offload_param": {"device": "nvme", "nvme_path": "/tmp", "buffer_count": 1, "buffer_size": 10_000_000}}
+        run = Run(self.folder, "buffer", path, zero, steps=4, model="gpt:layers=6,width=512,heads=4,context=32,vocabulary=300")
+        self.follow(run, "nvme_params", 0.02)
+        self.assertEqual(run.by_id["nvme_params"]["changes"], [{"key": "zero_optimization.offload_param.buffer_count", "value": "2"}])
+
     def test_prefetches_that_wait_for_copies_from_host_memory(self):
         """What is exposed are copies, no communication: the late prefetches stand alone, and follow from where the shards are."""
         hardware = json.loads(machine(self.folder, 50).read_text())
@@ -189,6 +260,10 @@ class Findings(unittest.TestCase):
         run = Run(self.folder, "cpu", machine(self.folder, 50, host=3),
                   {"stage": 2, "overlap_comm": True, "offload_optimizer": {"device": "cpu"}})
         self.follow(run, "cpu_optimizer", 0.02)
+        # A click on it opens the update, no longer than it is on the critical path, and a part of one step.
+        found = run.by_id["cpu_optimizer"]
+        self.assertGreater(found["until_ns"] - found["at_ns"], 0.1e6 * found["cost_ms"])
+        self.assertLess(found["until_ns"] - found["at_ns"], 1.01e6 * found["cost_ms"])
 
     def test_gathered_parameters_at_the_peak(self):
         """The peak of memory does not get larger."""
@@ -202,8 +277,7 @@ class Findings(unittest.TestCase):
         number, unit = re.search(r"([0-9.]+)([kM]?) elements are whole", gathered["evidence"]).groups()
         elements = float(number) * {"": 1, "k": 1e3, "M": 1e6}[unit]
         self.assertAlmostEqual(gathered["cost_bytes"] / elements, 4, delta=0.05)
-        peak = lambda of: max(rank["memory"]["device"]["peak_bytes"] for rank in of.summary["ranks"])  # noqa: E731
-        self.assertLess(peak(run.followed("gathered_peak")), peak(run))
+        self.assertLess(self.peak(run.followed("gathered_peak")), self.peak(run))
 
     def test_parameters_that_stay_gathered_after_their_use(self):
         """Kept from the forward to the backward, by a prefetch that counts on them or for their reuse: following the advice the

@@ -306,6 +306,29 @@ class Trained(command_line.CommandTest):
         self.assertIsNotNone(found["trace_invalidated"]["cost_once_ms"])
         self.assertGreaterEqual(found["trace_invalidated"]["cost_once_ms"], 0)
 
+    def test_the_module_that_chooses_as_a_leaf_keeps_the_trace(self):
+        """The one named, not the block that is skipped. Losses stay, and no prefetch is in vain."""
+        settings = {"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 20_000, "stage3_param_persistence_threshold": 0}}
+        model = ROOT / "samples/models/mlp_visit.json"
+        found, before = self.run_of("choice", settings, steps=12, model=model)
+        broken = found["trace_invalidated"]
+        self.assertIn("the root (class MLPVisit), a leaf module", broken["next_step"])
+        self.assertGreater(before["prefetch"]["mistargeted"], 0)
+        leaf = "zero_optimization.leaf_module."
+        after_found, after = self.run_of("chooser", settings, steps=12, model=model, sets=(leaf + 'classes=["MLPVisit"]',))
+        self.assertNotIn("trace_invalidated", after_found)
+        self.assertNotIn("unused_prefetch", after_found)
+        self.assertEqual((after["trace"]["invalidated"], after["prefetch"]["mistargeted"] + after["prefetch"]["unused"]), (0, 0))
+        self.assertEqual(after["loss"], before["loss"])
+        self.assertLessEqual(after["comm"]["elements_per_step"], before["comm"]["elements_per_step"])
+        # Its price, which the finding names: all of the model is gathered at once.
+        whole = 4 * before["run"]["params"]
+        more = max(rank["memory"]["device"]["peak_bytes"] for rank in after["ranks"]) \
+            - max(rank["memory"]["device"]["peak_bytes"] for rank in before["ranks"])
+        self.assertLessEqual(more, whole)
+        self.assertIn("MLPVisit", self.run_of("chosen", settings, steps=12, model=model, sets=(leaf + 'names=["blk.1"]',))[0]
+                      ["trace_invalidated"]["next_step"])
+
 
 if __name__ == "__main__":
     command_line.main()

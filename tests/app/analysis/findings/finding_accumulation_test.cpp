@@ -52,6 +52,27 @@ struct TorchRun {
   }
 };
 
+/// DDP's backward waits inside of its last module: nothing of 1 ms of transfers seems exposed.
+TEST(FindingAccumulation, ReductionsOfDdpWhoseWaitsAreNotKnownAreANoteWithoutTime) {
+  for (const char* device : {"cpu", "NVIDIA H200"}) {
+    TorchRun run("DistributedDataParallel (PyTorch 2.15.0)", 0, CollectiveOp::all_reduce, false);
+    run.builder.on(device);
+    for (std::uint32_t micro = 0; micro < 20; ++micro) {
+      const std::int64_t at = micro * 5 * kMs + 3'500'000;
+      for (std::uint32_t rank = 0; rank < 2; ++rank)
+        run.builder.span(rank, at, at + kMs, EventKind::module_begin, StreamId::compute, 1, micro / 2);
+    }
+    const Finding* found = run.accumulated();
+    ASSERT_EQ(found != nullptr, std::string(device) == "cpu") << device;
+    if (found == nullptr) continue;
+    EXPECT_EQ(found->severity, ev::Severity::info);
+    EXPECT_FALSE(found->cost_ms);
+    EXPECT_EQ(found->cost_bytes, 8000);
+    EXPECT_TRUE(found->placed());
+    EXPECT_NE(found->evidence.find("is not known"), std::string::npos) << found->evidence;
+  }
+}
+
 TEST(FindingAccumulation, MicroStepsOfPyTorchThatEachReduce) {
   struct Case {
     const char *framework, *call;

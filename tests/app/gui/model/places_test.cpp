@@ -1,10 +1,12 @@
 // Places: undo and redo of navigation, links, and what "go to" understands.
 #include "app/gui/model/places.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "app/gui/model/file_list.h"
 #include "app/gui/model/find_names.h"
+#include "app/gui/model/finding_place.h"
 #include "app/gui/model/match.h"
 #include "app/gui/model/recent.h"
 #include "tests/app/gui/model_fixture.h"
@@ -134,6 +136,46 @@ TEST_F(Model, AFindingWithoutRankOrTimeShowsTheWholeRunAndOneWithARankScrollsToI
   EXPECT_EQ(app_.rank_to_show, 1U);
   EXPECT_TRUE(app_.timeline.expanded.contains(1));
   EXPECT_EQ(app_.now_ns(), finding.at_ns);
+}
+
+/// A click on a finding shows its stretch of time whole, also one that begins with the run.
+TEST_F(Model, AFindingWithAStretchOfTimeShowsAllOfItAndItsStep) {
+  const std::int64_t end = data().end_ns();
+  for (const store::StepRow& row : data().steps()) {
+    ASSERT_NE(row.end_ns, store::kOpen);
+    app_.time.set({end - 1000, end}, end);  // somewhere else
+    analysis::Finding finding;
+    finding.at_ns = row.begin_ns;
+    finding.until_ns = row.end_ns;
+    finding.rank = 0;
+    app_.show_finding(finding);
+    EXPECT_LE(app_.time.goal().begin_ns, row.begin_ns) << row.step;
+    EXPECT_GE(app_.time.goal().end_ns, row.end_ns) << row.step;
+    EXPECT_LT(app_.time.goal().length(), end) << row.step << ": not the whole run";
+    EXPECT_EQ(app_.now_ns(), row.begin_ns);
+    EXPECT_EQ(step_of(data(), finding), row.step);
+  }
+}
+
+/// Of a run that provokes some: each leads to its rank and time.
+TEST_F(Model, EachFindingOfARunOpensItsEvidence) {
+  const auto& findings = app_.run->findings();
+  ASSERT_FALSE(findings.empty());
+  const std::int64_t end = data().end_ns();
+  for (const analysis::Finding& finding : findings) {
+    ASSERT_TRUE(finding.placed()) << finding.title;
+    app_.time.set({0, 1000}, end);
+    app_.set_now(0);
+    app_.rank_to_show.reset();
+    app_.show_finding(finding);
+    EXPECT_EQ(app_.now_ns(), finding.at_ns) << finding.title;
+    EXPECT_LE(app_.time.goal().begin_ns, finding.at_ns) << finding.title;
+    EXPECT_GE(app_.time.goal().end_ns, std::max(finding.until_ns, finding.at_ns)) << finding.title;
+    EXPECT_TRUE(step_of(data(), finding)) << finding.title;
+    if (finding.rank != ev::kNoId) {
+      EXPECT_EQ(app_.rank_to_show, finding.rank) << finding.title;
+    }
+  }
 }
 
 TEST_F(Model, NamesAreFoundByAllWordsTyped) {

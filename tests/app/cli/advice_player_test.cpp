@@ -1,0 +1,75 @@
+// What plays the changes of findings: an attached DeepSpeed run is replayed as `what-if` replays it, and what
+// cannot be is refused with its reason.
+#include "app/cli/advice_player.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/analysis/attached/replay.h"
+#include "app/analysis/attached/settings.h"
+#include "tests/app/analysis/attached/made_training.h"
+
+namespace shardscope::cli {
+namespace {
+
+using analysis::attached::AttachedRun;
+using test::MadeTraining;
+using testing::HasSubstr;
+
+const std::vector<analysis::Change> kOneBucket{{"zero_optimization.reduce_bucket_size", "3000"}};
+
+TEST(AdvicePlayer, ReplaysAnAttachedRunAsWhatIfDoes) {
+  MadeTraining made;
+  const store::Store& store = made.build();
+  const analysis::Player player = player_of("", store);
+  const AttachedRun run(store);
+  ASSERT_EQ(run.missing(), "");
+  const analysis::PlayOutcome recorded = player({});
+  ASSERT_EQ(recorded.refused, "");
+  EXPECT_DOUBLE_EQ(recorded.step_ms, run.costs().step_ms);
+  const analysis::PlayOutcome played = player(kOneBucket);
+  ASSERT_EQ(played.refused, "");
+  const plan::ZeroConfig zero =
+      analysis::attached::changed_settings(store.tables(), run.recorded_settings(), kOneBucket);
+  EXPECT_DOUBLE_EQ(played.step_ms, run.predicted_ms(run.play(zero)));
+  // One reduction's latency less.
+  EXPECT_NEAR(recorded.step_ms - played.step_ms, 0.02, 0.005);
+}
+
+TEST(AdvicePlayer, RefusesWhatAReplayCannotTell) {
+  MadeTraining made, fsdp(3, "FSDP2 (PyTorch 2.13.0)"), lower(2);
+  const store::Store& store = made.build();
+  const analysis::Player player = player_of("", store, 1);
+  EXPECT_THAT(player({{"zero_optimization.offload_param.device", "none"}}).refused,
+              HasSubstr("offload_param"));
+  EXPECT_THAT(player(kOneBucket).refused, HasSubstr("--plays")) << "the refused one was the only one allowed";
+  EXPECT_THAT(player_of("", fsdp.build())({}).refused, HasSubstr("FSDP2 has no settings"));
+  // The hooks of stage 3 are in no recording of stage 2: the step would seem shorter than it gets.
+  const store::Store& two = lower.build();
+  EXPECT_THAT(player_of("", two)({{"zero_optimization.stage", "3"}}).refused, HasSubstr("stage 3's hooks"));
+  EXPECT_EQ(player_of("", two)({{"zero_optimization.stage", "1"}}).refused, "");
+}
+
+/// Advice about memory keeps its first option, and says why its gain is not known.
+TEST(AdvicePlayer, AReplayWithoutAPeakPredictsNoMemory) {
+  MadeTraining made;
+  const store::Store& store = made.build();
+  std::vector<analysis::Finding> findings(2);
+  for (analysis::Finding& finding : findings)
+    analysis::advise(finding, {kOneBucket, "Set reduce_bucket_size to 3000."});
+  findings[0].cost_bytes = 1000;
+  findings[1].cost_ms = 1;
+  analysis::try_advice(findings, player_of("", store));
+  EXPECT_EQ(findings[0].changes.size(), 1U);
+  EXPECT_FALSE(findings[0].gain_bytes);
+  EXPECT_THAT(findings[0].gain_basis, HasSubstr("has times, not the device's peak"));
+  EXPECT_TRUE(findings[1].changes.empty()) << "0.02 ms are no gain";
+  EXPECT_THAT(findings[1].gain_basis, HasSubstr("none makes a step 2 % shorter"));
+}
+
+}  // namespace
+}  // namespace shardscope::cli
