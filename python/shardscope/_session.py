@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 
-from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
+from shardscope import _core, _kinds as k, _memory, _nodes, _records, _say, _stacks
 from shardscope._step_values import NO_ID, StepValues, events  # F401: hooks import them from here
 
 
@@ -103,13 +103,12 @@ class Session(StepValues):
         settings = self.settings
         world = int(os.environ.get("WORLD_SIZE", "1"))
         rank = int(os.environ.get("RANK", "0"))
-        local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "0"))) or world
         if info.get("ranks"):
             rank, world = info["ranks"]
         config = info.get("config", {})
         run = _core.Run(run_id=settings["run_id"], model=name, device=info.get("device", ""), hardware="",
                         versions=info["framework"], config_json=json.dumps(in_json(config)), rank=rank, world=world,
-                        local_world=min(local, world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
+                        local_world=_nodes.local_world(world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
                         grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
                         framework=info["framework"], records=_records.recorded(info["kind"], info.get("device", "")))
         self.run, self.plain = run, info.get("plain", False)

@@ -102,6 +102,26 @@ class Purposes(unittest.TestCase):
                 self.assertEqual(purpose_of(name.lower().split("_")), purpose)
 
 
+class Nodes(unittest.TestCase):
+    def test_ranks_of_a_node_by_each_launcher_s_variables(self):
+        from shardscope import _nodes
+        torchrun = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}
+        step = {"SLURM_STEP_NUM_TASKS": "10", "SLURM_STEP_TASKS_PER_NODE": "4(x2),2", "SLURM_NTASKS": "10"}
+        for variables, world, expected in (
+                ({}, 8, 8), (torchrun, 8, 4), ({"WORLD_SIZE": "8", "LOCAL_SIZE": "2"}, 8, 2),
+                ({"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 4),
+                ({"PMI_SIZE": "6", "MPI_LOCALNRANKS": "3"}, 6, 3),
+                ({"SLURM_NTASKS": "8", "SLURM_NTASKS_PER_NODE": "4"}, 8, 4), (step, 10, 4), ({**step, "SLURM_NODEID": "2"}, 10, 2),
+                # torchrun under srun: one task for each node.
+                ({**torchrun, "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_NTASKS": "2"}, 8, 4),
+                # mp.spawn in one process, alone or in a task of Slurm.
+                ({"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, 4, 4),
+                ({"SLURM_NTASKS": "1", "SLURM_NTASKS_PER_NODE": "1", "SLURM_STEP_TASKS_PER_NODE": "1"}, 4, 4),
+                ({"SLURM_NTASKS": "8", "SLURM_TASKS_PER_NODE": "many"}, 8, 8)):
+            with self.subTest(variables=variables):
+                self.assertEqual(_nodes.local_world(world, variables), expected)
+
+
 class Numbers(unittest.TestCase):
     """_kinds.py and _records.py repeat numbers of the C interface."""
 
