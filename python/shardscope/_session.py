@@ -49,6 +49,8 @@ class Session(StepValues):
         self.phase = None
         self.kind = ""  # of the framework, as in _records
         self.at_description = []  # f(run) for tables besides the model's: process groups
+        self.groups = 0  # process groups with a number
+        self.ended = False  # the run has ended; no other one follows
         self.at_finish = []  # f() at the end, while the run still accepts events
         self.answerer = None
         self.gpu_recorded = False  # CUPTI records while the detail level includes kernels
@@ -58,6 +60,24 @@ class Session(StepValues):
 
     def watch_memory(self):
         self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
+
+    # ---- before the run -----------------------------------------------------------------------------
+
+    def keep(self):
+        """Keeps the collectives from now on until the first model that is trained starts the run, which sends them: the
+        first 65536 events of each thread."""
+        if not (self.keeping or self.started or self.ended or self.forked or self.settings is None):
+            _core.keep(self.settings.get("detail", k.PARAMS))
+            self.keeping = True
+
+    def forget_kept(self):
+        if not self.keeping:
+            return
+        self.keeping = False
+        _core.keep(-1)
+        if self.sequence and os.environ.get("RANK", "0") == "0":
+            _say.warning(f"no model was trained that Shardscope knows, so no run has started: {self.sequence} collectives of all ranks "
+                         "are in no recording")
 
     # ---- describing ---------------------------------------------------------------------------------
 
@@ -128,7 +148,7 @@ class Session(StepValues):
             self.run = None
             self.models.clear()
             raise
-        self.started = not self.forked
+        self.started, self.keeping = not self.forked, False
         self.names.append(name)
         self.models_described += 1
         _say.flush_to(self._message)
@@ -307,7 +327,7 @@ class Session(StepValues):
     def finish(self):
         """Called by detach(), or at exit if the script did not call it."""
         if not self.started:
-            return
+            return self.forget_kept()
         try:
             self.poll()  # ends completed collectives; the others stay open
             for last in self.at_finish:
@@ -319,7 +339,7 @@ class Session(StepValues):
         if self.gpu_recorded:
             self.gpu_recorded = False
             _core.stop_gpu()
-        run, self.run, self.started = self.run, None, False
+        run, self.run, self.started, self.ended = self.run, None, False, True
         _say.sink = None
         if self.answerer is not None:
             self.answerer.end()
@@ -330,7 +350,7 @@ class Session(StepValues):
 
     def after_fork(self):
         """In a forked child: its threads do not exist here. Nothing may be emitted, joined or freed."""
-        self.forked, self.started = True, False
+        self.forked, self.started, self.keeping = True, False, False
         if self.run is not None:
             self.run.abandon()
 

@@ -186,6 +186,7 @@ class Run {
 
 void add_run(nb::module_& module) {
   using namespace nb::literals;
+  module.def("keep", [](std::int32_t detail) { check(shardscope_keep(detail, 0)); });
   nb::class_<Run>(module, "Run")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&,
                     const std::string&, const std::string&, std::uint32_t, std::uint32_t, std::uint32_t,
