@@ -23,6 +23,14 @@ def in_json(value):
     return str(value)
 
 
+def wait_for_device():
+    """Where the run is held, which a viewer has asked for, and only there: nothing is in progress then. Every rank has queued
+    the same collectives before the gate, so they end."""
+    import torch
+    if not torch.cuda.is_current_stream_capturing():
+        torch.cuda.synchronize()
+
+
 class Session(StepValues):
     """Attributes that hooks read are in SessionState (src/session.h): started, step, modules, params, purpose, ..."""
 
@@ -153,6 +161,7 @@ class Session(StepValues):
         self.models_described += 1
         _say.flush_to(self._message)
         if self.on_device:
+            run.call_on_hold(wait_for_device)
             self._record_gpu(run)
         try:
             self.answerer = _stacks.Answerer(run)

@@ -139,6 +139,22 @@ class Run {
     check(shardscope_name_id(run_, name.c_str(), &id));
     return id;
   }
+  /// `wait`() is called at a gate that holds, on its thread. It must not raise and not call this library.
+  void call_on_hold(nb::object wait) {
+    static nb::object* waits = new nb::object;  // never destroyed: a gate may hold at the end of the process
+    *waits = std::move(wait);
+    check(shardscope_set_on_hold(
+        run_,
+        [](void* of) {
+          const nb::gil_scoped_acquire held;
+          try {
+            (*static_cast<nb::object*>(of))();
+          } catch (nb::python_error& error) {
+            error.discard_as_unraisable("shardscope: waiting for the device");
+          }
+        },
+        waits));
+  }
   void answer_requests() { answer_requests_of(run_); }
   void record_gpu(std::uintptr_t compute) { record_gpu_of(run_, compute); }
   void sample_gpu(const std::string& pci_bus_id) { check(shardscope_set_gpu(run_, pci_bus_id.c_str())); }
@@ -206,6 +222,7 @@ void add_run(nb::module_& module) {
       .def("add_param_group", &Run::add_param_group, "name"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a,
            "weight_decay"_a, "params"_a)
       .def("not_recorded", &Run::not_recorded)
+      .def("call_on_hold", &Run::call_on_hold)
       .def("answer_requests", &Run::answer_requests)
       .def("record_gpu", &Run::record_gpu)
       .def("sample_gpu", &Run::sample_gpu)
