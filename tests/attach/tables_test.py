@@ -149,6 +149,16 @@ class Numbers(unittest.TestCase):
 
     def test_what_is_not_recorded_has_a_reason_and_what_is_has_none(self):
         from shardscope import _records
+        for kind, device in itertools.product(_records.BY_FRAMEWORK, ("cpu", "cuda:0")):
+            with self.subTest(kind=kind, device=device):
+                without = 0
+                for mask, _ in _records.reasons(kind, device):
+                    without |= mask
+                self.assertEqual(_records.recorded(kind, device) & without, 0)
+                self.assertEqual(_records.recorded(kind, device) | without, (1 << len(_records.NAMES)) - 1)
+
+    def test_ends_of_collectives_are_measured_on_a_cpu_only(self):
+        from shardscope import _records
         for kind in _records.BY_FRAMEWORK:
             self.assertTrue(_records.recorded(kind) & _records.BITS["collective_ends"], kind)
             self.assertFalse(_records.recorded(kind, "cuda:1") & _records.BITS["collective_ends"], kind)
