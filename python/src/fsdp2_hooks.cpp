@@ -207,6 +207,7 @@ class Fsdp2Hooks {
         const std::uint32_t number = session_.params.of(param);
         if (number != SHARDSCOPE_NO_ID) some.emplace_back(number, session_.elems(number));
       }
+      if (some.empty()) return;  // of a stage of a pipeline: its parameters are in no table
       parts = nb::cast(Parts(std::move(some)));
     }
     // A bucket is complete with the group's backward: it has no size limit.
