@@ -11,6 +11,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. All events are 
 | G._to_unsharded, G._to_sharded, before | available, not available |
 | G._to_sharded_post_forward, before | not available; its shard of a secondary copy stays (reshard_after_forward=N) |
 | G.reshard, before | release_kept with reshard off |
+| G.finalize_backward, after | not available: a gather that nothing has waited for is dropped |
 | G._prefetch_unshard | cause prefetch |
 | _fsdp_param_group.foreach_all_gather, until it issues the gather; foreach_all_gather_copy_out | copy-in; copy-out |
 | G.pre_forward, post_forward, pre_backward, post_backward | spans of the group's module; its gates |
@@ -66,6 +67,7 @@ def install_groups(table):
     table.wrap(group + "_to_sharded", "self", before=h.released, after=h.freed)
     table.wrap(group + "_to_sharded_post_forward", "self", before=h.released_in_part, after=h.freed)
     table.wrap(group + "reshard", "self", before=h.kept)
+    table.wrap(group + "finalize_backward", "self", before=h.finalize_begins, after=h.finalized)
     table.wrap(group + "_prefetch_unshard", "target_fsdp_param_group pass_type", before=h.prefetch_begins,
                after=h.prefetch_ended)
     table.wrap(group + "pre_forward", "self module args kwargs", before=h.pre_forward, after=h.forward_span)
