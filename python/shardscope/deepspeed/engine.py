@@ -71,7 +71,11 @@ def is_ours(engine):
 
 def forward(engine, *args, **kwargs):
     import torch
-    if is_ours(engine) and torch.is_grad_enabled() and engine.training:
+    if not is_ours(engine):
+        return
+    if zero3_params.Late.came:
+        layout.add_late(engine)
+    if torch.is_grad_enabled() and engine.training:
         session.begin_micro_step()
 
 
