@@ -1,4 +1,5 @@
-// A parameter at a time and on a rank: as DeepSpeed's ds_summary() prints it, or in another framework's words.
+// A parameter at a time and on a rank: as DeepSpeed's ds_summary() prints it, or in another framework's
+// words.
 #pragma once
 
 #include <cstdint>
