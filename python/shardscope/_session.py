@@ -74,9 +74,13 @@ class Session(StepValues):
     def keep(self):
         """Keeps the collectives from now on until the first model that is trained starts the run, which sends them: the
         first 65536 events of each thread."""
-        if not (self.keeping or self.started or self.ended or self.forked or self.settings is None):
+        if self.keeping or self.started or self.ended or self.forked or self.settings is None:
+            return
+        try:
             _core.keep(self.settings.get("detail", k.PARAMS))
             self.keeping = True
+        except ValueError as error:  # the program itself has a run
+            _say.info(f"{error}; collectives from before the run's start are not recorded")
 
     def forget_kept(self):
         if not self.keeping:
