@@ -24,11 +24,19 @@ def install(table):
     # Stage 0 and others have no prologue in older versions; then only engine.backward() is a phase.
     table.wrap("DeepSpeedEngine.__init__", "self args model", after=described)
     table.wrap("DeepSpeedEngine.forward", "self", before=forward)
-    table.wrap("DeepSpeedEngine.backward", "self loss", before=backward, after=backward_done)
+    table.wrap("DeepSpeedEngine.backward", "self loss", before=backward, after=backward_done, raised=backward_raised)
     table.wrap("DeepSpeedEngine._backward_prologue", "self", before=prologue)
     table.wrap("DeepSpeedEngine._backward_epilogue", "self", after=epilogue)
     table.wrap("DeepSpeedEngine._take_model_step", "self lr_kwargs", before=optimizer, after=taken)
     table.wrap("DeepSpeedEngine.step", "self", before=at_boundary, after=stepped)
+
+
+class State:
+    in_backward = False  # an engine's backward is running
+
+
+def backward_raised(_):
+    State.in_backward = False
 
 
 def described(_, result, engine, *args, **kwargs):
@@ -80,12 +88,14 @@ def forward(engine, *args, **kwargs):
 
 
 def backward(engine, loss=None, *args, **kwargs):
+    State.in_backward = True
     if is_ours(engine):
         session.loss(loss)
         session.begin_backward()
 
 
 def backward_done(_, result, engine, *args, **kwargs):
+    State.in_backward = False
     if is_ours(engine):
         zero3_modules.emit_counters()
         backward_of_micro_step_ended(engine)
@@ -101,12 +111,14 @@ def backward_of_micro_step_ended(engine):
 
 def prologue(engine):
     if is_ours(engine):
+        # The first stages of a pipeline do not call the engine's backward, and their backwards have no epilogue.
+        if layout.is_pipeline(engine) and not State.in_backward:
+            session.end_phase()
         session.begin_backward()
 
 
 def epilogue(_, result, engine):
-    # The first stages of a pipeline have the mark of the engine's backward, but do not call it.
-    if is_ours(engine) and (layout.is_pipeline(engine) or not getattr(engine, "_running_engine_backward", False)):
+    if is_ours(engine) and not getattr(engine, "_running_engine_backward", False):
         zero3_modules.emit_counters()
         backward_of_micro_step_ended(engine)
 
