@@ -103,11 +103,11 @@ def arm(settings):
     detail = settings.get("detail", "params")
     settings["detail"] = DETAILS.index(detail) if detail in DETAILS else 3
     session.settings = settings
-    from shardscope import collectives, compiled, ddp, fsdp1, fsdp2, gpu, optimizers, phases
+    from shardscope import collectives, compiled, ddp, fsdp1, fsdp2, gpu, optimizers, phases, pipelining
     from shardscope.deepspeed import engine, not_finite, transfers, zero0, zero12, zero3
     from shardscope.colossalai import low_level
     from shardscope.megatron import buckets, optimizers as megatron_optimizers, training
-    for part in (collectives, compiled, gpu, optimizers, ddp, fsdp1, fsdp2, engine, phases, zero0, zero3, zero12, not_finite, transfers,
+    for part in (collectives, compiled, gpu, optimizers, ddp, fsdp1, fsdp2, pipelining, engine, phases, zero0, zero3, zero12, not_finite, transfers,
                  training, buckets, megatron_optimizers, low_level):
         for adapter in part.adapters():
             _hooks.watch(adapter)

@@ -76,6 +76,7 @@ class Memory(Switched):
         self.moving = {}  # likewise for slots, of the last sample
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
         self.levels = {}  # (pool, category) -> reported level
+        self.peak = None  # the allocator's, when it was last read
         self.driver_asked = None  # time of the last read of the driver's counters
         self.failed = False
         self.not_recorded = None  # called with the reason if counting fails
@@ -89,6 +90,8 @@ class Memory(Switched):
             self.sources[id(model)] = source_of()
             self._gather_slots()
             self.device = device
+            if device == "cuda" and self.peak is None:
+                self.peak = allocator_peak()
             self.on = True
             weakref.finalize(model, self._forget, id(model)).atexit = False
         except Exception as error:
@@ -170,11 +173,29 @@ class Memory(Switched):
             levels[key] = levels.get(key, 0) + size
         if self.device == "cuda":
             self._allocator(levels, phase)
+            peak = self._new_peak()
         # Decreases first, so that the pool's total is never above its real maximum.
         for key in levels.keys() - self.levels.keys():
             self.level(*key)
         for key, level in sorted(self.levels.items(), key=lambda each: levels.get(each[0], 0) - each[1].bytes):
             level.set(levels.get(key, 0))
+        if self.device == "cuda" and peak:
+            self._emit_peak(peak)
+
+    def _new_peak(self):
+        """The allocator's peak (torch.cuda.max_memory_allocated) if it was reached since it was last read, else 0. Only the
+        script resets it: a peak like the last one cannot be told from that one, and a lower one follows a reset."""
+        before, self.peak = self.peak, allocator_peak()
+        return self.peak if before is not None and self.peak != before else 0
+
+    def _emit_peak(self, peak):
+        """Within a backward, say: the bytes above what is there now are temporary, for no time."""
+        above = peak - sum(level.bytes for (pool, _), level in self.levels.items() if pool == DEVICE)
+        if above > 0:
+            temporary = self.level(DEVICE, TEMPORARY)
+            level = temporary.bytes
+            temporary.set(level + above)
+            temporary.set(level)
 
     def _allocator(self, levels, phase):
         """Allocated bytes without a known category: at the end of a forward these are activations."""
@@ -218,6 +239,11 @@ class Memory(Switched):
         resident = _core.resident_bytes()
         known = sum(level.bytes for level in self.levels.values())
         _core.events.outside_memory(DEVICE, max(resident - known, 0), resident)
+
+
+def allocator_peak():
+    import torch
+    return torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["peak"]
 
 
 def states_of(optimizer, add, host=False, on_host=frozenset()):

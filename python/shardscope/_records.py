@@ -32,7 +32,8 @@ WHY = {
               "parameters stay whole in stage 0"},
     "fsdp1": {"fetch_waits": "FSDP1 lets its streams wait for one another, which a hook does not see",
               "prefetch_reasons trace fetch_counters": "FSDP1 prefetches by the order of modules: it keeps no trace"},
-    "fsdp2": {"prefetch_reasons trace fetch_counters": "FSDP2 prefetches by the order of groups: it keeps no trace"},
+    "fsdp2": {"prefetch_reasons trace fetch_counters": "FSDP2 prefetches by the order of groups: it keeps no trace",
+              "reduce_waits": "on a GPU a stream waits for the input buffer of a reduction; on a CPU each reduction has ended by then"},
     "ddp": {"layout": "every rank has all of every parameter",
             "param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
             "parameters stay whole"},
@@ -51,7 +52,7 @@ def recorded(kind, device="cpu"):
     """Mask of the capabilities of a framework's hooks."""
     mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
     if device.startswith("cuda"):
-        return mask & ~bits("fetch_waits") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels")) | \
+        return mask & ~bits("fetch_waits collective_ends") | bits("allocator") | (0 if _core.gpu_library_missing() else bits("kernels")) | \
             (0 if _nccl.missing() else bits("nccl"))
     return mask | (bits("reduce_waits") if kind in ("zero12", "megatron") else 0) | \
         (bits("not_finite_gradients") if kind in LOOKED_AT else 0)
@@ -61,12 +62,13 @@ def reasons(kind, device="cpu"):
     """(mask, reason) for all capabilities that they lack."""
     if device.startswith("cuda"):
         of_device = {"kernels": _core.gpu_library_missing(), "fetch_waits": "on a GPU a stream waits for a gather, which no hook sees",
+                     "collective_ends": "on a GPU a Work is done when its operation has been queued: recorded ends are later than the real ones",
                      "nccl": _nccl.missing()}
     else:
         of_device = {"kernels nccl": "this run has no GPU"}
     of_device["not_finite_gradients"] = "in a run on a GPU no gradient is looked at, for which the host would wait" \
         if kind in LOOKED_AT else "only gradients of DeepSpeed's stages 1 to 3 are looked at after an overflow"
-    tables = (WHY[""], WHY.get(kind, {}), of_device)
+    tables = (WHY.get(kind, {}), WHY[""], of_device)
     seen, lacks = 0, []
     for table in tables:
         for names, why in table.items():

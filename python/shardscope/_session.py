@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 
-from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
+from shardscope import _core, _kinds as k, _memory, _nodes, _records, _say, _stacks
 from shardscope._step_values import NO_ID, StepValues, events  # F401: hooks import them from here
 
 
@@ -21,6 +21,14 @@ def in_json(value):
     if value is None or isinstance(value, (bool, int, str)) or isinstance(value, float) and math.isfinite(value):
         return value
     return str(value)
+
+
+def wait_for_device():
+    """Where the run is held, which a viewer has asked for, and only there: nothing is in progress then. Every rank has queued
+    the same collectives before the gate, so they end."""
+    import torch
+    if not torch.cuda.is_current_stream_capturing():
+        torch.cuda.synchronize()
 
 
 class Session(StepValues):
@@ -49,6 +57,8 @@ class Session(StepValues):
         self.phase = None
         self.kind = ""  # of the framework, as in _records
         self.at_description = []  # f(run) for tables besides the model's: process groups
+        self.groups = 0  # process groups with a number
+        self.ended = False  # the run has ended; no other one follows
         self.at_finish = []  # f() at the end, while the run still accepts events
         self.answerer = None
         self.gpu_recorded = False  # CUPTI records while the detail level includes kernels
@@ -58,6 +68,28 @@ class Session(StepValues):
 
     def watch_memory(self):
         self.memory.not_recorded = lambda why: self.started and self.not_recorded("memory", why)
+
+    # ---- before the run -----------------------------------------------------------------------------
+
+    def keep(self):
+        """Keeps the collectives from now on until the first model that is trained starts the run, which sends them: the
+        first 65536 events of each thread."""
+        if self.keeping or self.started or self.ended or self.forked or self.settings is None:
+            return
+        try:
+            _core.keep(self.settings.get("detail", k.PARAMS))
+            self.keeping = True
+        except ValueError as error:  # the program itself has a run
+            _say.info(f"{error}; collectives from before the run's start are not recorded")
+
+    def forget_kept(self):
+        if not self.keeping:
+            return
+        self.keeping = False
+        _core.keep(-1)
+        if self.sequence and os.environ.get("RANK", "0") == "0":
+            _say.warning(f"no model was trained that Shardscope knows, so no run has started: {self.sequence} collectives of all ranks "
+                         "are in no recording")
 
     # ---- describing ---------------------------------------------------------------------------------
 
@@ -103,13 +135,12 @@ class Session(StepValues):
         settings = self.settings
         world = int(os.environ.get("WORLD_SIZE", "1"))
         rank = int(os.environ.get("RANK", "0"))
-        local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "0"))) or world
         if info.get("ranks"):
             rank, world = info["ranks"]
         config = info.get("config", {})
         run = _core.Run(run_id=settings["run_id"], model=name, device=info.get("device", ""), hardware="",
                         versions=info["framework"], config_json=json.dumps(in_json(config)), rank=rank, world=world,
-                        local_world=min(local, world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
+                        local_world=_nodes.local_world(world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
                         grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
                         framework=info["framework"], records=_records.recorded(info["kind"], info.get("device", "")))
         self.run, self.plain = run, info.get("plain", False)
@@ -129,11 +160,12 @@ class Session(StepValues):
             self.run = None
             self.models.clear()
             raise
-        self.started = not self.forked
+        self.started, self.keeping = not self.forked, False
         self.names.append(name)
         self.models_described += 1
         _say.flush_to(self._message)
         if self.on_device:
+            run.call_on_hold(wait_for_device)
             self._record_gpu(run)
         try:
             self.answerer = _stacks.Answerer(run)
@@ -308,7 +340,7 @@ class Session(StepValues):
     def finish(self):
         """Called by detach(), or at exit if the script did not call it."""
         if not self.started:
-            return
+            return self.forget_kept()
         try:
             self.poll()  # ends completed collectives; the others stay open
             for last in self.at_finish:
@@ -320,7 +352,7 @@ class Session(StepValues):
         if self.gpu_recorded:
             self.gpu_recorded = False
             _core.stop_gpu()
-        run, self.run, self.started = self.run, None, False
+        run, self.run, self.started, self.ended = self.run, None, False, True
         _say.sink = None
         if self.answerer is not None:
             self.answerer.end()
@@ -331,7 +363,7 @@ class Session(StepValues):
 
     def after_fork(self):
         """In a forked child: its threads do not exist here. Nothing may be emitted, joined or freed."""
-        self.forked, self.started = True, False
+        self.forked, self.started, self.keeping = True, False, False
         if self.run is not None:
             self.run.abandon()
 

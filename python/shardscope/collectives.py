@@ -6,6 +6,8 @@
 | ProcessGroup.register_pre_hook | operation, elements, bytes, type; issued |
 | ProcessGroup.register_post_hook | its Work: its future gives the end |
 
+Collectives from before the run starts, such as the broadcasts with which a model is made, are kept for it (Session.keep).
+
 A lane holds one collective at a time: one that is issued while another runs begins when that has ended, as on a stream.
 If torch has no such hooks, its functions are wrapped (collective_calls.py).
 """
@@ -41,14 +43,24 @@ def install(table):
 
     def made(_, result, *args, **kwargs):
         if isinstance(result[0], ProcessGroup):
-            Hooks(adapter, result[0], hooked, lanes)
+            Hooks(adapter, result[0], ranks_of(*args, **kwargs), hooked, lanes)
 
     table.wrap("_new_process_group_helper", "group_size group_rank global_ranks_in_group", after=made)
     if not hooked:
         collective_calls.install(table, lambda group: _groups[id(group)].calls if id(group) in _groups else None)
         session.at_description.append(collective_calls.describe)
     for group in list(getattr(table.module, "_world").pg_map):
-        Hooks(adapter, group, hooked, lanes)
+        Hooks(adapter, group, torch_ranks_of(group), hooked, lanes)
+
+
+def ranks_of(group_size, group_rank, global_ranks_in_group, *_, **__):
+    """Of a group that torch does not list yet; none: all."""
+    return list(global_ranks_in_group)
+
+
+def torch_ranks_of(group):
+    import torch.distributed as dist
+    return dist.get_process_group_ranks(group)
 
 
 def op_of(name):
@@ -83,33 +95,34 @@ def no_future(name):
 class Hooks:
     """Hooks of one process group."""
 
-    def __init__(self, adapter, group, hooked, lanes):
-        self.size, self.group = group.size(), group
+    def __init__(self, adapter, group, ranks, hooked, lanes):
+        self.size, self.ranks = group.size(), ranks
+        self.group = group  # kept: freed after Python has ended, a group with hooks of Python would crash the process
+        self.name = getattr(group, "group_desc", "") or getattr(group, "group_name", "")
         self.calls = _core.GroupCalls(session, adapter, self.size, lanes, op_of, dtype_code, capturing,
                                       no_future if hooked else lambda name: None)
         _groups[id(group)] = self
-        if session.started:
-            self.describe(session.run)
-            session.run.publish()
-        else:
-            session.at_description.append(self.describe)
+        if self.of_some_ranks():  # groups of all ranks share one sequence and need no entry
+            if session.groups < MOST_GROUPS:
+                self.calls.number = session.groups
+                session.groups += 1
+            else:
+                self.calls.apart = True
+            if session.started and self.calls.number is not None:
+                self.describe(session.run)
+                session.run.publish()
+            elif self.calls.number is not None:
+                session.at_description.append(self.describe)
+        if self.size > 1:
+            session.keep()
         if not hooked:
             return
         group.register_pre_hook(HOOK_ID, self.calls.before)
         group.register_post_hook(HOOK_ID, self.calls.after)
 
-    def describe(self, run):
-        """Describes groups of some ranks: groups of all ranks share one sequence and need no entry."""
+    def of_some_ranks(self):
         import torch.distributed as dist
-        if not 1 < self.size < dist.get_world_size():
-            return
-        if self.group not in dist.distributed_c10d._world.pg_map:  # destroyed before a model was described
-            self.calls.apart = True
-            return
-        name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")
-        words = name.lower().split("_")
-        number = run.add_group(name, purpose_of(words), dist.get_process_group_ranks(self.group))
-        if number < MOST_GROUPS:
-            self.calls.number = number
-        else:
-            self.calls.apart = True
+        return bool(self.ranks) and 1 < self.size < dist.get_world_size()
+
+    def describe(self, run):
+        run.add_group(self.name, purpose_of(self.name.lower().split("_")), self.ranks)

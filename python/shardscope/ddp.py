@@ -7,7 +7,7 @@
 """
 import weakref
 
-from shardscope import _memory, ddp_buckets
+from shardscope import _memory, ddp_buckets, pipelining
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -50,12 +50,17 @@ def buckets_of(held):
 
 
 def watch(ddp):
+    if pipelining.State.stages > 1:
+        return
     from shardscope import modules
     modules.watch(ddp.module)
     ddp_buckets.watch(ddp)
 
 
 def describe(run, model):
+    if pipelining.State.stages > 1:
+        pipelining.describe_as_stage(run, model)
+        return
     numbers = session.add_modules(model)
     for name, param in model.named_parameters():
         session.add_param(param, name, param.shape, param.numel(), trained=param.requires_grad, dtype=param.dtype)
@@ -64,5 +69,5 @@ def describe(run, model):
 
 def forward(ddp, *args, **kwargs):
     import torch
-    if session.watches(ddp.module) and torch.is_grad_enabled() and ddp.training:
+    if session.watches(ddp.module) and torch.is_grad_enabled() and ddp.training and pipelining.State.stages == 1:
         session.begin_micro_step()

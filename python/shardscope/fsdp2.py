@@ -11,6 +11,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. All events are 
 | G._to_unsharded, G._to_sharded, before | available, not available |
 | G._to_sharded_post_forward, before | not available; its shard of a secondary copy stays (reshard_after_forward=N) |
 | G.reshard, before | release_kept with reshard off |
+| G.finalize_backward, after | not available: a gather that nothing has waited for is dropped |
 | G._prefetch_unshard | cause prefetch |
 | _fsdp_param_group.foreach_all_gather, until it issues the gather; foreach_all_gather_copy_out | copy-in; copy-out |
 | G.pre_forward, post_forward, pre_backward, post_backward | spans of the group's module; its gates |
@@ -22,7 +23,7 @@ Hooks that run for every group are C++: src/fsdp2_hooks.cpp.
 import math
 import weakref
 
-from shardscope import _core, _kinds as k, _say, fsdp2_memory, fsdp2_offload, param_groups
+from shardscope import _core, _kinds as k, _say, _records, fsdp2_memory, fsdp2_offload, param_groups, pipelining
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -30,6 +31,9 @@ FSDP = "torch.distributed.fsdp._fully_shard."
 buckets = _core.Buckets(session)
 COPY_IN, ALL_REDUCE = k.EXTRA_1, k.EXTRA_2  # lanes
 UNREDUCED = "gradients are kept unreduced in some micro-steps (set_requires_gradient_sync(False))"
+PARTS = "ranks of tensor parallelism have different parts of a tensor under its one name"
+SUBSET = "groups of parameters are sharded over different sets of ranks, so not every rank has a part of each"
+MOST_NAMED = 8  # modules in a message
 hooks = None  # hooks of groups, in C++; set when torch's module has been imported
 unsharded = None  # torch's ShardedState.UNSHARDED, if groups have that state
 
@@ -63,6 +67,7 @@ def install_groups(table):
     table.wrap(group + "_to_sharded", "self", before=h.released, after=h.freed)
     table.wrap(group + "_to_sharded_post_forward", "self", before=h.released_in_part, after=h.freed)
     table.wrap(group + "reshard", "self", before=h.kept)
+    table.wrap(group + "finalize_backward", "self", before=h.finalize_begins, after=h.finalized)
     table.wrap(group + "_prefetch_unshard", "target_fsdp_param_group pass_type", before=h.prefetch_begins,
                after=h.prefetch_ended)
     table.wrap(group + "pre_forward", "self module args kwargs", before=h.pre_forward, after=h.forward_span)
@@ -107,7 +112,14 @@ def groups_of(fsdp_state):
 
 
 def describe(run, fsdp_state):
+    if pipelining.State.stages > 1:
+        pipelining.describe_as_stage(run, fsdp_state._modules[0])
+        return
     numbers = session.add_modules(fsdp_state._modules[0])
+    say_explicit_prefetches(fsdp_state)
+    why = no_layout(fsdp_state)
+    if why:
+        run.not_recorded(_records.bits("layout"), why)
     for lane, name in ((k.GATHER, "all-gather"), (k.REDUCE, "reduce-scatter"), (COPY_IN, "all-gather copy-in"),
                        (ALL_REDUCE, "all-reduce")):
         run.name_lane(lane, name)
@@ -124,10 +136,34 @@ def describe(run, fsdp_state):
                                        padding=shard * len(ranks) - elems, trained=trained, dtype=param.orig_dtype)
             param_groups.shard_of(param, number)
             session.use_param(numbers[name.rpartition(".")[0]], number)
-            for index, rank in ((index, rank) for replica in replicas for index, rank in enumerate(replica)):
+            for index, rank in ((index, rank) for replica in replicas for index, rank in enumerate(replica) if not why):
                 run.add_slice(number, rank, *piece(param._orig_size, param.fsdp_placement.dim, index, len(ranks)))
         if hooks is not None:
             describe_group(group)
+
+
+def say_explicit_prefetches(fsdp_state):
+    """At which modules the script names the groups to prefetch; at the others FSDP2 prefetches the next one of the backward."""
+    paths = {id(module): path or "the root" for path, module in fsdp_state._modules[0].named_modules()}
+    for name, attribute in (("forward", "_states_to_forward_prefetch"), ("backward", "_states_to_backward_prefetch")):
+        at = [paths.get(id(state._modules[0]), "?") for state in fsdp_state._state_ctx.all_states if getattr(state, attribute, None)]
+        if at:
+            more = f" and {len(at) - MOST_NAMED} more" if len(at) > MOST_NAMED else ""
+            _say.info(f"prefetches in the {name} are explicit (set_modules_to_{name}_prefetch) at {', '.join(at[:MOST_NAMED])}{more}"
+                      + ("; those at other modules are FSDP2's own" if name == "backward" else ""))
+
+
+def no_layout(fsdp_state):
+    """Why it is not known which rank has which elements; none if it is. With tensor parallelism `_orig_size` is that of this
+    rank's part."""
+    import torch.distributed as dist
+    groups = groups_of(fsdp_state)
+    if any(param.is_dtensor for group in groups for param in group.fsdp_params):
+        return PARTS
+    world = set(range(dist.get_world_size()))
+    if any(set(sum(replicas_of(group.mesh_info), [])) != world for group in groups):
+        return SUBSET
+    return None
 
 
 def describe_group(group):
@@ -174,10 +210,10 @@ def forward_begins(first, result, fsdp_state, *args, **kwargs):
     import torch
     if first and torch.is_grad_enabled():
         session.trains(fsdp_state._modules[0])
-        if session.watches(fsdp_state._modules[0]):
+        if session.watches(fsdp_state._modules[0]) and (pipelining.State.stages == 1 or pipelining.begins_here()):
             session.begin_micro_step()
 
 
 def backward_ended(_, result, fsdp_state):
-    if session.started and session.plain:
+    if session.started and session.plain and pipelining.State.stages == 1:
         session.end_micro_step()

@@ -9,6 +9,8 @@
 | torch.amp.GradScaler.step, update | loss scale; the end of a step that it skipped |
 | _BaseDataLoaderIter.__next__ | data wait |
 
+| torch.distributed.optim.ZeroRedundancyOptimizer.step, before the first | stage 1: which rank has the states of which parameter |
+
 DeepSpeed's engine has its own hooks for backward, step and norm; these emit nothing then (`session.plain`).
 """
 import sys
@@ -25,6 +27,7 @@ events = _core.events
 def adapters():
     return [Adapter("backward", "torch._tensor", install_backward),
             Adapter("optimizer steps", "torch.optim.optimizer", install_steps),
+            Adapter("ZeroRedundancyOptimizer", "torch.distributed.optim.zero_redundancy_optimizer", install_redundancy),
             Adapter("gradient norm", "torch.nn.utils.clip_grad", install_norm),
             Adapter("gradient norm, spread over ranks", "torch.distributed.tensor._api", install_whole_norm),
             Adapter("loss scale", "torch.amp.grad_scaler", install_scaler),
@@ -72,6 +75,36 @@ def step_ended(optimizer):
     if session.step_trains:
         session.learning_rate(optimizer.param_groups[0].get("lr"))
         session.end_step()
+
+
+def install_redundancy(table):
+    table.owner("ZeroRedundancyOptimizer")
+    if not table.has("ZeroRedundancyOptimizer._partition_parameters"):
+        raise _hooks.Differs("ZeroRedundancyOptimizer._partition_parameters is not there")
+    table.wrap("ZeroRedundancyOptimizer.step", "self closure", before=redundancy_begins)
+    _hooks.at_turn_off(_divided.clear)
+
+
+_divided = weakref.WeakSet()  # optimizers whose division is in the tables
+
+
+def redundancy_begins(optimizer, *args, **kwargs):
+    """Each rank updates some of the parameters, whole, and broadcasts them: ZeRO-1 beside DistributedDataParallel."""
+    # With overlap_with_ddp the division comes with the third step.
+    if not session.started or session.kind != "ddp" or optimizer in _divided or not optimizer._partition_parameters_cache:
+        return
+    import torch.distributed as dist
+    _divided.add(optimizer)
+    ranks = dist.get_process_group_ranks(optimizer.process_group)
+    for rank, groups in zip(ranks, optimizer._partition_parameters()):
+        offset = 0
+        for param in (param for group in groups for param in group["params"]):
+            number = session.params.get(id(param))
+            if number is not None:
+                session.run.add_slice(number, rank, 0, offset, param.numel(), 0)
+            offset += param.numel()
+    session.run.set_stage(1)
+    session.run.publish()
 
 
 def install_scaler(table):

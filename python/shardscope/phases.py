@@ -3,12 +3,16 @@
 | symbol | phase |
 |---|---|
 | transformers.generation.utils.GenerationMixin.generate | generation |
+| trl.models.utils.unwrap_model_for_generation, from enter to exit | generation: with DeepSpeed 3 also its gathers around `generate` |
 | transformers.trainer.Trainer.evaluation_loop | evaluation |
 | deepspeed.runtime.engine.DeepSpeedEngine.save_checkpoint, load_checkpoint | checkpoint save, load |
 
 A phase within another (an evaluation that generates) is part of the outer one. Inside a forward or a backward none is
 recorded: those are the phases then.
 """
+import contextlib
+import functools
+
 from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
@@ -31,9 +35,38 @@ def adapters():
     _hooks.at_turn_off(state.reset)
     return [Adapter("generation", "transformers.generation.utils",
                     lambda table: around(table, "GenerationMixin.generate", "self inputs", k.GENERATION)),
+            Adapter("generation of TRL", "trl.models.utils", install_unwrapping),
             Adapter("evaluation", "transformers.trainer",
                     lambda table: around(table, "Trainer.evaluation_loop", "self dataloader", k.EVALUATION)),
             Adapter("checkpoints of DeepSpeed", "deepspeed.runtime.engine", install_checkpoints)]
+
+
+def install_unwrapping(table):
+    """Trainers import the function by its name, after its module: they get this one."""
+    original, adapter = table.owner("unwrap_model_for_generation"), table.adapter
+    _hooks.check_parameters("unwrap_model_for_generation", original, "model accelerator")
+
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def unwrapped(*args, **kwargs):
+        opened = guarded(adapter, begin, k.GENERATION)
+        try:
+            with original(*args, **kwargs) as model:
+                yield model
+        finally:
+            guarded(adapter, end, opened)
+
+    table.replace(table.module, "unwrap_model_for_generation", unwrapped)
+
+
+def guarded(adapter, hook, argument):
+    if not adapter.on:
+        return None
+    try:
+        return hook(argument)
+    except Exception as error:
+        adapter.failed("unwrap_model_for_generation", error)
+        return None
 
 
 def install_checkpoints(table):

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -29,29 +30,34 @@ class Run {
       const std::string& hardware, const std::string& versions, const std::string& config_json,
       std::uint32_t rank, std::uint32_t world, std::uint32_t local_world, std::int32_t stage,
       std::uint32_t param_bytes, std::uint32_t grad_bytes, std::uint32_t master_bytes,
-      const std::string& framework, std::uint64_t records) {
-    shardscope_run_info info = SHARDSCOPE_RUN_INFO_INIT;
-    info.framework = framework.c_str();
-    info.records = records;
-    info.run_id = run_id.c_str();
-    info.model = model.c_str();
-    info.device = device.c_str();
-    info.hardware = hardware.c_str();
-    info.versions = versions.c_str();
-    info.config_json = config_json.c_str();
-    info.rank = rank;
-    info.world = world;
-    info.local_world = local_world;
-    info.stage = stage;
-    info.param_bytes = param_bytes;
-    info.grad_bytes = grad_bytes;
-    info.master_bytes = master_bytes;
-    check(shardscope_run_create(&info, &run_));
+      const std::string& framework, std::uint64_t records)
+      : texts_{run_id, model, device, hardware, versions, config_json, framework} {
+    info_.run_id = texts_[0].c_str();
+    info_.model = texts_[1].c_str();
+    info_.device = texts_[2].c_str();
+    info_.hardware = texts_[3].c_str();
+    info_.versions = texts_[4].c_str();
+    info_.config_json = texts_[5].c_str();
+    info_.framework = texts_[6].c_str();
+    info_.records = records;
+    info_.rank = rank;
+    info_.world = world;
+    info_.local_world = local_world;
+    info_.stage = stage;
+    info_.param_bytes = param_bytes;
+    info_.grad_bytes = grad_bytes;
+    info_.master_bytes = master_bytes;
+    check(shardscope_run_create(&info_, &run_));
   }
   ~Run() { close(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
+  /// For a framework that shows later what it divides. Before the first status of a parameter.
+  void set_stage(std::int32_t stage) {
+    info_.stage = stage;
+    check(shardscope_update_run(run_, &info_));
+  }
   std::uint32_t add_model(const std::string& name) {
     shardscope_model model = SHARDSCOPE_MODEL_INIT;
     model.name = name.c_str();
@@ -129,6 +135,7 @@ class Run {
     check(shardscope_add_param_group(run_, &group));
   }
   void not_recorded(std::uint64_t what, const std::string& why) {
+    info_.records &= ~what;
     check(shardscope_not_recorded(run_, what, why.c_str()));
   }
   void name_lane(std::uint8_t lane, const std::string& name) {
@@ -138,6 +145,22 @@ class Run {
     std::uint32_t id = 0;
     check(shardscope_name_id(run_, name.c_str(), &id));
     return id;
+  }
+  /// `wait`() is called at a gate that holds, on its thread. It must not raise and not call this library.
+  void call_on_hold(nb::object wait) {
+    static nb::object* waits = new nb::object;  // never destroyed: a gate may hold at the end of the process
+    *waits = std::move(wait);
+    check(shardscope_set_on_hold(
+        run_,
+        [](void* of) {
+          const nb::gil_scoped_acquire held;
+          try {
+            (*static_cast<nb::object*>(of))();
+          } catch (nb::python_error& error) {
+            error.discard_as_unraisable("shardscope: waiting for the device");
+          }
+        },
+        waits));
   }
   void answer_requests() { answer_requests_of(run_); }
   void record_gpu(std::uintptr_t compute) { record_gpu_of(run_, compute); }
@@ -179,6 +202,8 @@ class Run {
   }
 
  private:
+  std::array<std::string, 7> texts_;  ///< of info_
+  shardscope_run_info info_ = SHARDSCOPE_RUN_INFO_INIT;
   shardscope_run* run_ = nullptr;
 };
 
@@ -186,6 +211,7 @@ class Run {
 
 void add_run(nb::module_& module) {
   using namespace nb::literals;
+  module.def("keep", [](std::int32_t detail) { check(shardscope_keep(detail, 0)); });
   nb::class_<Run>(module, "Run")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&,
                     const std::string&, const std::string&, std::uint32_t, std::uint32_t, std::uint32_t,
@@ -194,6 +220,7 @@ void add_run(nb::module_& module) {
            "run_id"_a, "model"_a, "device"_a, "hardware"_a, "versions"_a, "config_json"_a, "rank"_a,
            "world"_a, "local_world"_a, "stage"_a, "param_bytes"_a, "grad_bytes"_a, "master_bytes"_a,
            "framework"_a, "records"_a)
+      .def("set_stage", &Run::set_stage)
       .def("add_model", &Run::add_model)
       .def("add_module", &Run::add_module, "parent"_a, "path"_a, "type"_a, "hooks"_a, "model"_a = 0)
       .def("add_param", &Run::add_param, "name"_a, "dtype"_a, "shape"_a, "shard_elems"_a, "padding_elems"_a,
@@ -205,6 +232,7 @@ void add_run(nb::module_& module) {
       .def("add_param_group", &Run::add_param_group, "name"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a,
            "weight_decay"_a, "params"_a)
       .def("not_recorded", &Run::not_recorded)
+      .def("call_on_hold", &Run::call_on_hold)
       .def("answer_requests", &Run::answer_requests)
       .def("record_gpu", &Run::record_gpu)
       .def("sample_gpu", &Run::sample_gpu)

@@ -27,7 +27,11 @@ class FetchWaits {
     if (!session_.started || session_.on_device || complete_.or_none(handle).ptr() == Py_True)
       return nb::none();
     nb::object params = params_.or_none(handle);
-    if (params.is_none() || nb::len(params) == 0) params = nb::make_tuple(param_.of(handle));
+    if (params.is_none()) params = not_gathered_.or_none(handle);  // of a run of one rank
+    if (params.is_none() || nb::len(params) == 0) {
+      const nb::object single = param_.or_none(handle);
+      params = nb::make_tuple(single.is_none() ? not_gathered_param_.of(handle) : single);
+    }
     const nb::object first = params[0];
     const std::uint32_t number = session_.params.of(first);
     if (number == SHARDSCOPE_NO_ID || statuses_.status_of(number) != SHARDSCOPE_IN_FLIGHT) return nb::none();
@@ -51,8 +55,9 @@ class FetchWaits {
  private:
   SessionState& session_;
   ParamStatuses& statuses_;
-  Attribute complete_{"complete"}, params_{"params"}, param_{"_AllGatherHandle__param"}, numel_{"ds_numel"},
-      element_size_{"element_size"};
+  Attribute complete_{"complete"}, params_{"params"}, param_{"_AllGatherHandle__param"},
+      not_gathered_{"_NoGatherCoalescedHandle__params"}, not_gathered_param_{"_NoGatherHandle__param"},
+      numel_{"ds_numel"}, element_size_{"element_size"};
 };
 
 }  // namespace

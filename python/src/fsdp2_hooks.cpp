@@ -150,6 +150,15 @@ class Fsdp2Hooks {
   void freed(nb::handle group) {
     if (const Fsdp2Group* of = groups_.of(group); of != nullptr) of->released.changed();
   }
+  /// The end of the backward of all groups: torch then waits for a gather that nothing has waited for, and
+  /// drops it without changing the group's state. True if there is one.
+  bool finalize_begins(nb::handle group) { return session_.started && !result_.of(group).is_none(); }
+  void finalized(nb::handle group) {
+    Fsdp2Group* of = groups_.of(group);
+    if (of == nullptr || of->gather == SHARDSCOPE_NO_ID) return;
+    release(*of);
+    of->released.changed();
+  }
   /// A group that stays gathered from its forward to its backward (the root: by FSDP2 itself).
   void kept(nb::handle group) {
     if (!session_.started || !training_state_.of(group).is(forward_) || reshards_.is_true(group)) return;
@@ -207,6 +216,7 @@ class Fsdp2Hooks {
         const std::uint32_t number = session_.params.of(param);
         if (number != SHARDSCOPE_NO_ID) some.emplace_back(number, session_.elems(number));
       }
+      if (some.empty()) return;  // of a stage of a pipeline: its parameters are in no table
       parts = nb::cast(Parts(std::move(some)));
     }
     // A bucket is complete with the group's backward: it has no size limit.
@@ -301,6 +311,8 @@ void add_fsdp2_hooks(nb::module_& module) {
       .def_prop_ro("released", before_self(&Hooks::released))
       .def_prop_ro("released_in_part", before_self(&Hooks::released_in_part))
       .def_prop_ro("freed", after_self(&Hooks::freed))
+      .def_prop_ro("finalize_begins", before_self(&Hooks::finalize_begins))
+      .def_prop_ro("finalized", after_self_if(&Hooks::finalized))
       .def_prop_ro("kept", before_self(&Hooks::kept))
       .def_prop_ro("pre_forward", before_self(&Hooks::pre_forward))
       .def_prop_ro("forward_span", after_self(&Hooks::forward_span))

@@ -59,7 +59,8 @@ class GroupCalls {
 
   void before(nb::handle call) {
     shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // after() does not run if a call raised
-    if (!switch_is_on(toggle_.ptr()) || ranks_ < 2 || !session_.started) return;
+    if (!switch_is_on(toggle_.ptr()) || ranks_ < 2) return;
+    if (!session_.started && !session_.keeping) return;
     guarded("register_pre_hook", [&] { issued(call); });
   }
   void after(nb::handle call) {
@@ -160,7 +161,7 @@ class GroupCalls {
       std::shared_ptr<bool>& silent = silent_[opened.name];
       if (!silent) silent = std::make_shared<bool>(false);
       const bool known = returned && *silent && opened.collective.op == SHARDSCOPE_REDUCE_SCATTER;
-      session_.wait_for({known ? nb::object(nb::none()) : work, ended, returned, silent});
+      session_.wait_for({known ? nb::object(nb::none()) : work, ended, opened.on_host, returned, silent});
     }
   }
 

@@ -53,7 +53,7 @@ std::optional<bool> SessionState::outcome_of(const Unfinished& collective) const
     const std::uint8_t op = nb::cast<const CollectiveEnded&>(collective.ended).which->op;
     if (op == SHARDSCOPE_SEND || op == SHARDSCOPE_RECEIVE) return false;
     // A second wait would copy the output again after the call returned, and make a device's stream wait.
-    return !collective.returned && !on_device && failed(work, Result::work);
+    return !collective.returned && collective.on_host && !on_device && failed(work, Result::work);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_Exception)) throw;
     return true;  // one that raises is dropped and must not block the others
@@ -119,6 +119,7 @@ void add_session(nb::module_& module) {
       .def(nb::init<>())
       .def("reset", &State::reset)
       .def_rw("started", &State::started)
+      .def_rw("keeping", &State::keeping)
       .def_rw("on_device", &State::on_device)
       .def_rw("in_micro_step", &State::in_micro_step)
       .def_rw("step", &State::step)

@@ -23,12 +23,12 @@ struct Purpose {
   nb::object parts;
 };
 
-/// A collective whose Work has no future. `returned`: its call was synchronous and has returned, whatever the
-/// Work reports. `silent`: set when such a Work does not report it. Later ones of the kind are then None: a
-/// Work keeps its buffers alive, which the framework would use again.
+/// A collective whose Work has no future. `on_host`: of its tensors. `returned`: its call was synchronous and
+/// has returned, whatever the Work reports. `silent`: set when such a Work does not report it. Later ones of
+/// the kind are then None: a Work keeps its buffers alive, which the framework would use again.
 struct Unfinished {
   nb::object work, ended;
-  bool returned;
+  bool on_host, returned;
   std::shared_ptr<bool> silent;
 };
 
@@ -42,6 +42,7 @@ struct ElemCounts {
 class SessionState {
  public:
   bool started = false;    ///< whether events are recorded
+  bool keeping = false;    ///< collectives are kept for the run, which has not started yet
   bool on_device = false;  ///< work is queued for a GPU: streams wait, the host does not
   bool in_micro_step = false;
   std::uint32_t step = 0, micro_step = 0;

@@ -200,6 +200,10 @@ class Explicit(Options):
             asked_by = collections.Counter(modules[e["b"]] for e in recording.of(rank, "prefetch_issued"))
             self.assertEqual(asked_by, {"blocks.0": STEPS * (BLOCKS - 1), "": STEPS, "blocks.2": STEPS * (BLOCKS - 1)},
                              "the first block of a pass asks for all others")
+        said = {row["text"] for row in recording.table("messages")}
+        self.assertTrue(any("in the forward are explicit" in text and "at blocks.0, blocks.1" in text for text in said), said)
+        self.assertTrue(any("in the backward are explicit" in text and text.endswith("those at other modules are FSDP2's own")
+                            for text in said), said)
 
 
 class ByColumns(Options):

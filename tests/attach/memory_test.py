@@ -70,7 +70,10 @@ def wait(*_):
     raise AssertionError("the device was waited for")
 torch.cuda.synchronize = wait
 torch.cuda.is_current_stream_capturing = lambda: False
-torch.cuda.memory_stats_as_nested_dict = lambda: {"allocated_bytes": {"all": {"current": 3 * GIB}},
+# The allocator's peak at each reading: 8 GiB of making the model, a backward of 5 GiB after a reset, one of 6, then nothing new.
+peaks = [8, 8, 5] + 3 * [5] + 2 * [6]
+torch.cuda.memory_stats_as_nested_dict = lambda: {"allocated_bytes": {"all": {"current": 3 * GIB,
+    "peak": (peaks.pop(0) if len(peaks) > 1 else peaks[0]) * GIB}},
     "reserved_bytes": {"all": {"current": 4 * GIB}}, "inactive_split_bytes": {"all": {"current": 0}}, "num_alloc_retries": 0,
     "num_ooms": 0}
 torch.cuda.memory_reserved = lambda: 4 * GIB
@@ -109,6 +112,14 @@ class OutsideMemory(unittest.TestCase):
         outside = figures["ranks"][0]["outside_memory"]
         self.assertEqual((outside["most_bytes"], outside["in_use_bytes"]), (6 * self.GIB, 10 * self.GIB))
         self.assertIn("outside memory 6.00 GiB at most (rank 0, 10.0 GiB in use in all)", text)
+
+    def test_the_allocator_s_own_peak_is_a_level_where_it_is_new(self):
+        self.recorded("peak", runs.PYTHON, "-c", DEVICE_FIGURES, folder() / "rendezvous-peak")
+        recording = runs.read(folder() / "outside-peak.zscope")
+        levels = [int(event["v1"]) for event in recording.of(0, "memory_alloc", "memory_free")]
+        self.assertEqual([round(level / self.GIB) for level in levels if level > 3.5 * self.GIB], [5, 6])
+        self.assertEqual(max(levels), 6 * self.GIB)
+        self.assertEqual(levels[-1], 3 * self.GIB)
 
     def test_on_a_cpu_it_is_the_rest_of_the_process(self):
         out = folder() / "outside.out"

@@ -85,12 +85,28 @@ class SideBranch(unittest.TestCase):
         self.assertIn("unused_prefetch", found)
         self.assertNotIn("trace_invalidated", found)
         self.assertEqual(before["prefetch"]["unused"], 2 * before["steps"])
+        self.assert_ends_whole(folder() / "side-.zscope")
         self.assertIn("set_modules_to_backward_prefetch", found["unused_prefetch"]["next_step"])
         after_found, after = self.trained("named")
         self.assertNotIn("unused_prefetch", after_found)
         gathered = lambda summary: next(op["bytes"] for op in summary["comm"]["ops"] if op["op"] == "all_gather")  # noqa: E731
         saved = gathered(before) - gathered(after)
         self.assertEqual(saved, found["unused_prefetch"]["cost_bytes"] * before["steps_measured"])
+
+
+    def assert_ends_whole(self, path):
+        """What was gathered in vain is given back with its backward: in no step does more stay than in the one before."""
+        recording = runs.read(path)
+        for rank in range(2):
+            changes = recording.of(rank, "param_status")
+            at_end = {}
+            for step in recording.spans_of(rank, "step_begin"):
+                last = {e["a"]: e for e in changes if int(e["at_ns"]) <= int(step["end_ns"])}
+                at_end[step["a"]] = {param: (int(e["code"]) & 7, int(e["v1"])) for param, e in last.items()}
+            first = next(iter(at_end.values()))
+            self.assertNotIn(1, [status for status, _ in first.values()], "none is in flight")
+            for step, statuses in at_end.items():
+                self.assertEqual(statuses, first, step)
 
 
 class LateGroups(unittest.TestCase):

@@ -1,4 +1,5 @@
 """What the package holds of others' tables: numbers of the C interface, and where FSDP2 cuts a tensor."""
+import ast
 import itertools
 import math
 import random
@@ -102,6 +103,26 @@ class Purposes(unittest.TestCase):
                 self.assertEqual(purpose_of(name.lower().split("_")), purpose)
 
 
+class Nodes(unittest.TestCase):
+    def test_ranks_of_a_node_by_each_launcher_s_variables(self):
+        from shardscope import _nodes
+        torchrun = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}
+        step = {"SLURM_STEP_NUM_TASKS": "10", "SLURM_STEP_TASKS_PER_NODE": "4(x2),2", "SLURM_NTASKS": "10"}
+        for variables, world, expected in (
+                ({}, 8, 8), (torchrun, 8, 4), ({"WORLD_SIZE": "8", "LOCAL_SIZE": "2"}, 8, 2),
+                ({"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 4),
+                ({"PMI_SIZE": "6", "MPI_LOCALNRANKS": "3"}, 6, 3),
+                ({"SLURM_NTASKS": "8", "SLURM_NTASKS_PER_NODE": "4"}, 8, 4), (step, 10, 4), ({**step, "SLURM_NODEID": "2"}, 10, 2),
+                # torchrun under srun: one task for each node.
+                ({**torchrun, "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_NTASKS": "2"}, 8, 4),
+                # mp.spawn in one process, alone or in a task of Slurm.
+                ({"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, 4, 4),
+                ({"SLURM_NTASKS": "1", "SLURM_NTASKS_PER_NODE": "1", "SLURM_STEP_TASKS_PER_NODE": "1"}, 4, 4),
+                ({"SLURM_NTASKS": "8", "SLURM_TASKS_PER_NODE": "many"}, 8, 8)):
+            with self.subTest(variables=variables):
+                self.assertEqual(_nodes.local_world(world, variables), expected)
+
+
 class Numbers(unittest.TestCase):
     """_kinds.py and _records.py repeat numbers of the C interface."""
 
@@ -128,12 +149,195 @@ class Numbers(unittest.TestCase):
 
     def test_what_is_not_recorded_has_a_reason_and_what_is_has_none(self):
         from shardscope import _records
+        for kind, device in itertools.product(_records.BY_FRAMEWORK, ("cpu", "cuda:0")):
+            with self.subTest(kind=kind, device=device):
+                without = 0
+                for mask, _ in _records.reasons(kind, device):
+                    without |= mask
+                self.assertEqual(_records.recorded(kind, device) & without, 0)
+                self.assertEqual(_records.recorded(kind, device) | without, (1 << len(_records.NAMES)) - 1)
+
+    def test_ends_of_collectives_are_measured_on_a_cpu_only(self):
+        from shardscope import _records
         for kind in _records.BY_FRAMEWORK:
-            without = 0
-            for mask, _ in _records.reasons(kind):
-                without |= mask
-            self.assertEqual(_records.recorded(kind) & without, 0, kind)
-            self.assertEqual(_records.recorded(kind) | without, (1 << len(_records.NAMES)) - 1, kind)
+            self.assertTrue(_records.recorded(kind) & _records.BITS["collective_ends"], kind)
+            self.assertFalse(_records.recorded(kind, "cuda:1") & _records.BITS["collective_ends"], kind)
+            self.assertIn("queued", dict(_records.reasons(kind, "cuda:1"))[_records.BITS["collective_ends"]], kind)
+
+
+# In place of the library's gates: every gate holds for a moment, and notes how many threads are in one.
+GATES = """
+#include <stdatomic.h>
+#include <stdint.h>
+#include <unistd.h>
+static atomic_int inside, most;
+int32_t shardscope_enabled(int32_t detail) { (void)detail; return 1; }
+static void enter(void) {
+  int now = atomic_fetch_add(&inside, 1) + 1, before = atomic_load(&most);
+  while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) {}
+}
+int32_t shardscope_gate_pass(int32_t kind, uint32_t id, uint64_t* ticket) { (void)kind, (void)id; *ticket = 1; enter(); return 1; }
+static void (*on_hold)(void*);
+static void* of_hold;
+int32_t shardscope_set_on_hold(void* run, void (*f)(void*), void* context) { (void)run; on_hold = f; of_hold = context; return 0; }
+int32_t shardscope_gate_wait(int32_t kind, uint32_t id, uint64_t ticket) {
+  (void)kind, (void)id, (void)ticket;
+  if (on_hold) on_hold(of_hold);
+  usleep(2000);
+  atomic_fetch_sub(&inside, 1);
+  return 0;
+}
+int most_inside(void) { return atomic_load(&most); }
+"""
+THREADS = """
+import ctypes, threading, time
+from shardscope import _core
+ran = []
+def passes():
+    for number in range(10):
+        _core.gate(0, number)
+def runs_meanwhile():
+    while len(ran) < 5:
+        ran.append(time.sleep(0.001))
+threads = [threading.Thread(target=each) for each in (passes, passes, passes, runs_meanwhile)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(ctypes.CDLL(None).most_inside(), len(ran))
+"""
+
+
+# A device that there is not: a gate that holds waits for it, but not where a CUDA graph is being captured.
+ON_HOLD = """
+import torch
+from shardscope import _core, _session
+waits, capturing = [], False
+torch.cuda.synchronize = lambda: waits.append(1)
+torch.cuda.is_current_stream_capturing = lambda: capturing
+session = _session.session
+session.settings = {"run_id": "x", "endpoint": "", "key_file": "none"}
+model = torch.nn.Linear(2, 2)
+session.describe(model, lambda run: session.add_modules(model), stage=0, kind="ddp", framework="DDP", device="cuda:0", ranks=(0, 1))
+_core.gate(0, 1)
+capturing = True
+_core.gate(0, 2)
+capturing = False
+def broken():
+    raise RuntimeError("no device")
+torch.cuda.synchronize = broken
+_core.gate(0, 3)
+print("waits", len(waits))
+"""
+
+
+class Gates(unittest.TestCase):
+    def test_a_gate_that_holds_waits_for_the_device(self):
+        library = self.library()
+        output = runs.finish(runs.start([runs.PYTHON, "-c", ON_HOLD], LD_PRELOAD=str(library)))
+        self.assertIn("waits 1", output)
+        self.assertIn("no device", output)
+
+    @staticmethod
+    def library():
+        library = runs.BUILD / "attach-gates.so"
+        subprocess.run(["cc", "-x", "c", "-shared", "-fPIC", "-o", library, "-"], check=True, text=True, input=GATES)
+        return library
+
+    def test_one_thread_is_in_a_gate_at_a_time_and_others_run(self):
+        output = runs.finish(runs.start([runs.PYTHON, "-c", THREADS], LD_PRELOAD=str(self.library())))
+        self.assertEqual(output.split()[-2:], ["1", "5"], output)
+
+
+class Unwrapping(unittest.TestCase):
+    """TRL's trainers generate within unwrap_model_for_generation."""
+
+    def test_it_is_a_phase_from_enter_to_exit_and_ends_after_an_exception(self):
+        import contextlib
+        from shardscope import phases
+
+        def made(order):
+            module = types.ModuleType("trl.models.utils")
+
+            @contextlib.contextmanager
+            def unwrap_model_for_generation(model, accelerator, gather_deepspeed3_params=True):
+                order.append("gathered")
+                try:
+                    yield model
+                finally:
+                    order.append("released")
+
+            module.unwrap_model_for_generation = unwrap_model_for_generation
+            return module
+
+        order = []
+        module = made(order)
+        adapter = next(each for each in phases.adapters() if each.module == module.__name__)
+        with mock.patch.object(phases, "begin", lambda phase: order.append("begin") or phase), \
+                mock.patch.object(phases, "end", lambda opened: order.append("end")):
+            adapter.installed(module)
+            with module.unwrap_model_for_generation("model", accelerator=None) as model:
+                self.assertEqual(model, "model")
+            with self.assertRaises(KeyError), module.unwrap_model_for_generation("model", None):
+                raise KeyError
+        self.assertEqual(order, ["begin", "gathered", "released", "end"] * 2)
+        self.assertTrue(adapter.on)
+
+        def fails(_):
+            raise ValueError
+        with mock.patch.object(phases, "begin", fails), module.unwrap_model_for_generation("model", None) as model:
+            self.assertEqual(model, "model")
+        self.assertFalse(adapter.on)
+
+
+class Profilers(unittest.TestCase):
+    """CUPTI is torch's while one of its profilers has it."""
+
+    def setUp(self):
+        from shardscope import gpu
+        from shardscope._session import session
+        self.gpu, self.calls = gpu, []
+        for patch in (mock.patch.object(session, "gpu_recorded", True),
+                      mock.patch.object(gpu._core, "suspend_gpu", lambda: self.calls.append("released")),
+                      mock.patch.object(gpu._core, "resume_gpu", lambda: self.calls.append("acquired"))):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_cuspy_has_it_from_its_first_subscription_to_its_last(self):
+        class Cuspy:
+            _subscriber, refuses = None, False
+
+            def _ensure_subscribed(self):
+                if Cuspy.refuses:
+                    raise RuntimeError("another has it")
+                self._subscriber = self._subscriber or 7
+                return self._subscriber
+
+            def _release_subscriber_if_idle(self):
+                self._subscriber = None
+
+        module = types.ModuleType("torch.profiler._cuspy.core")
+        module.Cuspy = Cuspy
+        adapter = next(each for each in self.gpu.adapters() if each.module == module.__name__)
+        adapter.installed(module)
+        self.assertTrue(adapter.on)
+        cuspy = Cuspy()
+        cuspy._ensure_subscribed()
+        cuspy._ensure_subscribed()
+        self.assertEqual(self.gpu.recording, [cuspy])
+        cuspy._release_subscriber_if_idle()
+        self.assertEqual(self.calls[-1], "acquired")
+        Cuspy.refuses = True
+        with self.assertRaises(RuntimeError):
+            cuspy._ensure_subscribed()
+        self.assertEqual(self.calls, ["released", "acquired", "released", "acquired"])
+        self.assertEqual(self.gpu.recording, [])
+
+    def test_cuspy_s_symbols_are_those_of_torch(self):
+        path = runs.ENVIRONMENT / "lib/python3.11/site-packages/torch/profiler/_cuspy/core.py"
+        methods = {node.name: [argument.arg for argument in node.args.args] for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                   if isinstance(node, ast.FunctionDef)}
+        for name in ("_ensure_subscribed", "_release_subscriber_if_idle"):
+            self.assertEqual(methods[name], ["self"])
+        self.assertIn("self._subscriber: int | None = None", path.read_text(encoding="utf-8"))
 
 
 class NotFinite(unittest.TestCase):

@@ -156,11 +156,24 @@ exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
         self.assertGreater(came, kept)
         self.assertNotIn("recorded to", output)
 
-    def test_import_of_torch_is_as_fast_where_nothing_is_attached(self):
-        code = ("import time, importlib.metadata as m; from shardscope._autoload import autoload; "
-                "t = time.perf_counter(); autoload(); print(time.perf_counter() - t)")
-        took = float(runs.finish(runs.start([runs.PYTHON, "-c", code])).strip().splitlines()[-1])
-        self.assertLess(took, 1e-3)
+    def test_where_nothing_is_attached_the_entry_point_imports_nothing(self):
+        code = ("import sys; from shardscope._autoload import autoload; before = set(sys.modules); autoload(); "
+                "print(sorted(set(sys.modules) - before))")
+        self.assertEqual(runs.finish(runs.start([runs.PYTHON, "-c", code])).strip().splitlines()[-1], "[]")
+
+    def test_a_sitecustomize_of_the_user_still_runs(self):
+        own = folder() / "own-site"
+        own.mkdir()
+        (own / "sitecustomize.py").write_text("import os, sys\nprint('mine', os.path.dirname(__file__), 'shardscope' in sys.modules)\n",
+                                              encoding="utf-8")
+        code = "import sitecustomize; print('name', sitecustomize.__file__)"
+        for rank, armed in ({}, False), ({"RANK": "0"}, True):
+            with self.subTest(rank=rank):
+                path = runs.process_environment()["PYTHONPATH"]
+                output = runs.finish(runs.start([runs.SHARDSCOPE, "attach", "--", runs.PYTHON, "-c", code], **rank,
+                                                PYTHONPATH=f"{own}:{path}"))
+                self.assertEqual(output.count(f"mine {own} {armed}"), 1, output)
+                self.assertIn(f"name {own / 'sitecustomize.py'}", output)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
+#include "app/store/vocabulary.h"
 #include "instrumentation/event_fields.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/deepspeed_words.h"
@@ -31,6 +32,24 @@ std::string active_modules(const store::Store& store, const ev::ParamInfo& info,
     out += module_name(store, module);
   });
   return out.empty() ? "none" : out;
+}
+
+[[nodiscard]] bool has_ds_summary(const ev::RunTables& tables) {
+  const store::Framework framework = store::framework_of(tables);
+  return framework == store::Framework::zero || framework == store::Framework::deepspeed;
+}
+
+std::string status_word(const ev::RunTables& tables, plan::ParamStatus status) {
+  const store::Vocabulary& words = store::vocabulary_of(tables);
+  switch (status) {
+    case plan::ParamStatus::available:
+      return words.fetched;
+    case plan::ParamStatus::in_flight:
+      return std::string(words.gather) + " in flight";
+    case plan::ParamStatus::not_available:
+      return words.released;
+  }
+  return "";
 }
 
 /// `param.grad` exists from the backward of a module that uses the parameter: up to the reduction if ranks
@@ -85,6 +104,38 @@ std::vector<Field> ds_summary(const store::Store& store, std::uint32_t param, st
     add("shard location", text_of(*place));
   }
   return out;
+}
+
+std::vector<Field> param_summary(const store::Store& store, std::uint32_t param, std::uint32_t rank,
+                                 std::int64_t at_ns) {
+  if (!store.has_tables() || param >= store.tables().params.size()) return {};
+  const ev::RunTables& tables = store.tables();
+  if (has_ds_summary(tables)) return ds_summary(store, param, rank, at_ns);
+  const ev::ParamInfo& info = tables.params[param];
+  std::vector<Field> out;
+  const auto add = [&](const char* label, std::string value) {
+    out.push_back({label, std::move(value), "", ""});
+  };
+  const bool divided = tables.stage == 3, seen = store.is_known(rank, at_ns);
+  add("id", std::to_string(info.id));
+  if (!divided)
+    add("status", "whole on every rank");
+  else
+    add("status", !seen ? not_kept_text()
+                        : status_word(tables, static_cast<plan::ParamStatus>(ev::status_of(
+                                                  store.param_state(rank, param, at_ns).status))));
+  add("elements", grouped(info.elems));
+  add("shape", shape_text(info.shape));
+  if (info.shard_elems > 0) add("shard", grouped(info.shard_elems) + " elements, with padding");
+  add("requires_grad", info.frozen ? "False" : "True");
+  add("gradient", !seen ? "—" : has_gradient(store, info, rank, at_ns) ? shape_text(info.shape) : "None");
+  add("running modules", seen ? active_modules(store, info, rank, at_ns) : "—");
+  return out;
+}
+
+std::string param_summary_heading(const store::Store& store, std::uint32_t param) {
+  const bool deepspeed = store.has_tables() && has_ds_summary(store.tables());
+  return (deepspeed ? "ds_summary of " : "State of ") + param_name(store, param);
 }
 
 }  // namespace shardscope::gui

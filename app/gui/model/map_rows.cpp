@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "instrumentation/capability.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -57,6 +59,15 @@ MapRows map_rows(const store::Store& store, const TimelineOptions& options, floa
     }
   }
   return out;
+}
+
+std::pair<std::string, std::string> no_partition(const store::Store& store) {
+  if (store.has_tables()) {
+    for (const ev::Capability needed : {ev::Capability::layout, ev::Capability::modules}) {
+      if (auto why = ev::why_not_recorded(store.tables(), needed)) return {"No partition is recorded", *why};
+    }
+  }
+  return {"No parameters known yet", "The partition appears as soon as a rank has sent its tables."};
 }
 
 }  // namespace shardscope::gui

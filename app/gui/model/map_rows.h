@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gui/model/timeline_rows.h"
@@ -27,5 +28,8 @@ struct MapRows {
 /// unless the timeline's are set to full height; a map that is higher than its room is scrolled. Ranks that
 /// have not connected follow the others.
 [[nodiscard]] MapRows map_rows(const store::Store& store, const TimelineOptions& options, float room);
+
+/// Heading and text in place of the map while no rank has described its parameters, or if none ever will.
+[[nodiscard]] std::pair<std::string, std::string> no_partition(const store::Store& store);
 
 }  // namespace shardscope::gui

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/framework_json.h"
 #include "app/analysis/kept.h"
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/clock_bound.h"
@@ -88,6 +89,18 @@ void add_program(const AppState& app, Rows& rows) {
   rows.add("ranks", std::to_string(store.ranks().size()) + " of " + std::to_string(tables.world) +
                         " have sent events");
   rows.add("run", tables.run_id);
+}
+
+/// One row per reason: what the framework's hooks do not record.
+void add_lacks(const store::Store& store, Rows& rows) {
+  if (!store.has_tables()) return;
+  for (const ev::NotRecorded& lack : store.tables().not_recorded) {
+    std::string names;
+    for (const nlohmann::json& name : analysis::capability_names(lack.what))
+      names += (names.empty() ? "" : ", ") + name.get<std::string>();
+    std::ranges::replace(names, '_', ' ');
+    rows.add("not recorded", names, lack.why);
+  }
 }
 
 void add_time(const AppState& app, Rows& rows) {
@@ -227,6 +240,7 @@ Table trace_table(const AppState& app) {
   add_program(app, rows);
   add_time(app, rows);
   add_losses(app.store(), rows);
+  add_lacks(app.store(), rows);
   add_memory(app, rows);
   add_file(*app.run, rows);
   add_moments(app.store(), rows);

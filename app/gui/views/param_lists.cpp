@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "app/analysis/framework.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/name_cell.h"
@@ -68,7 +69,7 @@ void draw_param_lists(Context& ctx, Rect& room, ParamRoom takes) {
   }
   if (app.store().tables().stage != 3) {
     ctx.canvas.text_in(room.take_top(kTableRow),
-                       "Stage " + std::to_string(app.store().tables().stage) +
+                       analysis::partitioning_name(app.store().tables()) +
                            " keeps every parameter on every rank: nothing is fetched or released.",
                        c.muted, Font::small);
     return;

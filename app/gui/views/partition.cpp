@@ -222,8 +222,8 @@ void PartitionView::keys(Context& ctx, const Rect& map, const MapRows& rows, con
 void PartitionView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   if (!app.store().has_tables() || app.store().tables().params.empty()) {
-    ctx.empty(room, "No parameters known yet",
-              "The partition appears as soon as a rank has sent its tables.");
+    const auto [heading, text] = no_partition(app.store());
+    ctx.empty(room, heading, text);
     return;
   }
   const Palette& c = ctx.colors();

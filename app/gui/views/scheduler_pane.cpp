@@ -7,7 +7,6 @@
 
 #include "app/analysis/framework.h"
 #include "app/gui/model/ds_summary.h"
-#include "app/gui/model/names.h"
 #include "app/gui/model/stepping.h"
 #include "app/gui/views/fetch_counter_table.h"
 #include "app/gui/views/rows.h"
@@ -30,12 +29,12 @@ void draw_heading(Context& ctx, Rect& text, const std::string& what) {
   text.take_top(4);
 }
 
-/// The selected parameter as printed by DeepSpeed's ds_summary(). Returns the height used.
-float draw_ds_summary(Context& ctx, Rect room) {
+/// The selected parameter (param_summary()). Returns the height used.
+float draw_param_summary(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   float y = 0;
   for (const Field& field :
-       ds_summary(ctx.app.store(), ctx.app.selection.param, ctx.app.stepper_rank, ctx.app.now_ns())) {
+       param_summary(ctx.app.store(), ctx.app.selection.param, ctx.app.stepper_rank, ctx.app.now_ns())) {
     const Rect line{room.x, room.y + y, std::min(room.w, 460.0F), 18};
     ctx.canvas.text_in({line.x, line.y, 150, line.h}, field.label, c.muted, Font::mono_small);
     const Rect value{line.x + 154, line.y, line.w - 154, line.h};
@@ -118,8 +117,8 @@ void SchedulerPane::draw(Context& ctx, Rect room) {
   Rect& text = area.room;
   const float top = text.y;
   if (app.selection.param != ev::kNoId && app.store().has_tables()) {
-    draw_heading(ctx, text, "ds_summary of " + param_name(app.store(), app.selection.param));
-    text.take_top(draw_ds_summary(ctx, text) + 10);
+    draw_heading(ctx, text, param_summary_heading(app.store(), app.selection.param));
+    text.take_top(draw_param_summary(ctx, text) + 10);
   }
   const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
   const bool traces = fetches && analysis::has_fetch_trace(analysis::framework_of(app.store().tables()));

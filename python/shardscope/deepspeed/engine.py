@@ -6,7 +6,7 @@
 | forward, before | micro-step begin with gates `step` and `micro_step`, phase forward |
 | _backward_prologue, before; _backward_epilogue, after | phase backward, also of loss.backward() without the engine |
 | backward, before | loss |
-| _take_model_step, before | gate `optimizer`, phase optimizer |
+| _take_model_step, before | gate `optimizer`, phase optimizer; after it the step end of a PipelineEngine, whose `step` raises |
 | step, after, at the boundary | norm, learning rate, overflow, step end |
 """
 import weakref
@@ -24,11 +24,19 @@ def install(table):
     # Stage 0 and others have no prologue in older versions; then only engine.backward() is a phase.
     table.wrap("DeepSpeedEngine.__init__", "self args model", after=described)
     table.wrap("DeepSpeedEngine.forward", "self", before=forward)
-    table.wrap("DeepSpeedEngine.backward", "self loss", before=backward, after=backward_done)
+    table.wrap("DeepSpeedEngine.backward", "self loss", before=backward, after=backward_done, raised=backward_raised)
     table.wrap("DeepSpeedEngine._backward_prologue", "self", before=prologue)
     table.wrap("DeepSpeedEngine._backward_epilogue", "self", after=epilogue)
-    table.wrap("DeepSpeedEngine._take_model_step", "self lr_kwargs", before=optimizer)
+    table.wrap("DeepSpeedEngine._take_model_step", "self lr_kwargs", before=optimizer, after=taken)
     table.wrap("DeepSpeedEngine.step", "self", before=at_boundary, after=stepped)
+
+
+class State:
+    in_backward = False  # an engine's backward is running
+
+
+def backward_raised(_):
+    State.in_backward = False
 
 
 def described(_, result, engine, *args, **kwargs):
@@ -46,7 +54,7 @@ def described(_, result, engine, *args, **kwargs):
 
 def described_now(engine, stage):
     zero3_params.after_description(engine)
-    if stage < 3:
+    if stage < 3 and layout.stages_of(engine) < 2:
         from shardscope import modules
         modules.watch(engine.module)
 
@@ -71,36 +79,59 @@ def is_ours(engine):
 
 def forward(engine, *args, **kwargs):
     import torch
-    if is_ours(engine) and torch.is_grad_enabled() and engine.training:
+    if not is_ours(engine):
+        return
+    if zero3_params.Late.came:
+        layout.add_late(engine)
+    if torch.is_grad_enabled() and engine.training:
         session.begin_micro_step()
 
 
 def backward(engine, loss=None, *args, **kwargs):
+    State.in_backward = True
     if is_ours(engine):
         session.loss(loss)
         session.begin_backward()
 
 
 def backward_done(_, result, engine, *args, **kwargs):
+    State.in_backward = False
     if is_ours(engine):
         zero3_modules.emit_counters()
+        backward_of_micro_step_ended(engine)
+
+
+def backward_of_micro_step_ended(engine):
+    """Stages of a pipeline run forwards ahead of backwards: there a micro-step lasts from one forward to the next."""
+    if layout.is_pipeline(engine):
+        session.end_phase()
+    else:
         session.end_micro_step()
 
 
 def prologue(engine):
     if is_ours(engine):
+        # The first stages of a pipeline do not call the engine's backward, and their backwards have no epilogue.
+        if layout.is_pipeline(engine) and not State.in_backward:
+            session.end_phase()
         session.begin_backward()
 
 
 def epilogue(_, result, engine):
     if is_ours(engine) and not getattr(engine, "_running_engine_backward", False):
         zero3_modules.emit_counters()
-        session.end_micro_step()
+        backward_of_micro_step_ended(engine)
 
 
 def optimizer(engine, *args, **kwargs):
     if is_ours(engine):
         session.begin_optimizer()
+        return at_boundary(engine) if layout.is_pipeline(engine) else None
+
+
+def taken(token, result, engine, *args, **kwargs):
+    if token is not None:
+        stepped((True, *token[1:]), result, engine)
 
 
 def at_boundary(engine, *args, **kwargs):

@@ -1,6 +1,18 @@
 """Tables of a DeepSpeed engine: modules, parameters and which rank owns which elements. Arithmetic only."""
-from shardscope import param_groups
-from shardscope._session import session
+from shardscope import _records, param_groups, pipelining
+from shardscope._session import NO_ID, session
+from shardscope.deepspeed import zero3_params
+
+PARTS = "ranks of tensor parallelism have different parts of a tensor under its one name"
+
+
+def is_pipeline(engine):
+    """Whether it is a PipelineEngine; it has its grid of ranks with its model."""
+    return hasattr(getattr(engine.module, "_grid", None), "pipe_parallel_size")
+
+
+def stages_of(engine):
+    return engine.module._grid.pipe_parallel_size if is_pipeline(engine) else 1
 
 
 def bytes_of(engine):
@@ -21,21 +33,27 @@ def bytes_of(engine):
 
 def describe(run, engine, trained):
     stage = int(engine.zero_optimization_stage())
+    if stages_of(engine) > 1:
+        pipelining.describe_as_stage(run, engine.module)
+        return
+    cut = getattr(engine, "mp_world_size", 1) > 1  # by tensor parallelism
+    if cut:
+        run.not_recorded(_records.bits("layout"), PARTS)
     numbers = session.add_modules(engine.module)
     for name, param in engine.module.named_parameters():
         if stage == 3 and hasattr(param, "ds_id"):
-            add_partitioned(run, name, param, trained and param.requires_grad)
+            add_partitioned(run, name, param, trained and param.requires_grad, cut)
         else:
             session.add_param(param, name, param.shape, param.numel(), trained=trained and param.requires_grad,
                               dtype=param.dtype)
     session.use_params(engine.module, numbers)
-    if stage in (1, 2):
+    if stage in (1, 2) and not cut:
         add_flat_groups(run, engine.optimizer)
     if trained:
         param_groups.add(run, param_groups.of_deepspeed(engine.optimizer, stage))
 
 
-def add_partitioned(run, name, param, trained):
+def add_partitioned(run, name, param, trained, cut):
     """Stage 3: each parameter is cut into as many equal parts as its group has ranks, the last ones padded."""
     import torch.distributed as dist
     shard, elems = param.partition_numel(), param.ds_numel
@@ -44,7 +62,32 @@ def add_partitioned(run, name, param, trained):
     number = session.add_param(param, name, param.ds_shape, elems, shard_elems=shard,
                                padding=shard * len(ranks) - elems, persistent=bool(param.ds_persist),
                                trained=trained, dtype=param.dtype)
-    session.add_equal_slices(number, ranks, shard, elems)
+    if not cut:
+        session.add_equal_slices(number, ranks, shard, elems)
+
+
+def add_late(engine):
+    """Modules and parameters of stage 3 that were made after the engine's description. Those of a model without an engine
+    are in no table until it has one."""
+    zero3_params.Late.came = False
+    model, added = engine.module, 0
+    session.model_number, number_before = session.models[id(model)], session.model_number
+    numbers = {}
+    for path, module in model.named_modules():
+        number = session.modules.get(id(module))
+        if number is None:
+            number = session.add_module(module, numbers.get(path.rpartition(".")[0], NO_ID), path)
+        numbers[path] = number
+    for name, param in model.named_parameters():
+        if hasattr(param, "ds_id") and id(param) not in session.params:
+            add_partitioned(session.run, name, param, False, getattr(engine, "mp_world_size", 1) > 1)
+            session.use_param(numbers[name.rpartition(".")[0]], session.params[id(param)])
+            added += 1
+    session.model_number = number_before
+    if added:
+        session.models_described += 1  # what hooks remember of modules
+        session.run.publish()
+        zero3_params.after_description(engine)
 
 
 def add_flat_groups(run, optimizer):

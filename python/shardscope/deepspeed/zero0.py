@@ -10,6 +10,7 @@ Gradients that an optimizer stores in its own tensors (BF16_Optimizer) cannot be
 from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import session
+from shardscope.deepspeed import layout
 
 WHAT = "buckets flush_reasons collective_parts"
 FLAT = "this optimizer has gradients reduced that are not its parameters' own: which bucket has which is not known"
@@ -37,7 +38,7 @@ def install(table):
 
 
 def begins(engine, bucket, dp_group, numel_per_bucket=500_000_000, *args, **kwargs):
-    if not session.watches(engine.module):
+    if not session.watches(engine.module) or layout.stages_of(engine) > 1:
         return
     named = ((param, session.params.get(id(param))) for param in engine.module.parameters())
     State.limit = numel_per_bucket

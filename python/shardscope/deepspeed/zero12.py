@@ -75,6 +75,8 @@ def flush(optimizer, comm_dtype=None):
             groups = optimizer.bit16_groups
             parts = _core.Parts([(session.params[id(groups[i][index])], groups[i][index].numel())
                                  for i, index, _ in bucket.params if id(groups[i][index]) in session.params])
+            if len(parts) == 0:  # of a stage of a pipeline: its parameters are in no table
+                continue
             buckets.flush((id(optimizer), dtype), parts, bucket.elements,
                           dtype in optimizer.extra_large_param_to_reduce)
 

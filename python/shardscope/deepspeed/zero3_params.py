@@ -5,12 +5,14 @@
 | torch.nn.Parameter.ds_status, assigned | every status change, with its cause |
 | the handles' wait | fetch_wait, at the first wait of a gather |
 | GatheredParameters.__enter__, __exit__ | cause context |
+| Init._convert_to_deepspeed_param, after | a parameter made after the description of its model, which the next forward adds |
 """
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Differs
 from shardscope._session import session
 
 HANDLES = ("AllGatherHandle", "AllGatherCoalescedHandle", "AllReduceCoalescedHandle")
+OF_ONE_RANK = ("NoGatherHandle", "NoGatherCoalescedHandle")
 RELEASED, PARTITIONED, INVALIDATED, IN_CONTEXT = k.RELEASE, k.PARTITION, k.INVALIDATION, k.CONTEXT
 
 
@@ -41,12 +43,22 @@ def install_parameters(table):
     table.replace(torch.nn.Parameter, "ds_status", _core.WatchedAttribute(
         "ds_status", state, lambda error: adapter.failed("Parameter.ds_status", error), adapter.switch))
     waits = _core.FetchWaits(session, state)
-    for handle in HANDLES:
+    for handle in (*HANDLES, *(name for name in OF_ONE_RANK if table.has(name))):
         table.wrap(f"{handle}.wait", "self", before=waits.begins, after=waits.ended)
+    table.wrap("Init._convert_to_deepspeed_param", "self param", after=converted)
     table.wrap("GatheredParameters.__enter__", "self", before=lambda context: set_causes(IN_CONTEXT, IN_CONTEXT),
                after=lambda token, result, context: set_causes(*token))
     table.wrap("GatheredParameters.__exit__", "self", before=lambda context, *exc: set_causes(IN_CONTEXT, IN_CONTEXT),
                after=lambda token, result, context, *exc: set_causes(*token))
+
+
+def converted(_, result, *args, **kwargs):
+    Late.came = Late.came or session.started
+
+
+class Late:
+    came = False  # parameters that no table has may be in a recorded model
+
 
 
 def set_causes(cause_in, cause_out):

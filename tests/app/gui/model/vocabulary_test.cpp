@@ -11,6 +11,8 @@
 #include "app/analysis/zero_settings.h"
 #include "app/gui/model/breakpoints.h"
 #include "app/gui/model/details.h"
+#include "app/gui/model/ds_summary.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/gradient_states.h"
 #include "app/gui/model/lecture_words.h"
 #include "app/gui/model/mark_words.h"
@@ -69,6 +71,30 @@ TEST(Vocabulary, OfFsdp2IsInLabelsReasonsAndPlaces) {
   };
   EXPECT_EQ(reason(1, ev::StatusCause::fetch), "unsharded for group net.second");
   EXPECT_EQ(reason(0, ev::StatusCause::release), "resharded after group net.second");
+}
+
+std::string field_of(const store::Store& store, const std::string& label) {
+  for (const Field& field : param_summary(store, 0, 0, 0)) {
+    if (field.label == label) return field.value;
+  }
+  return "no " + label;
+}
+
+TEST(Vocabulary, AParameterIsSummarizedInItsFrameworksWords) {
+  const store::Store fsdp2 = of_framework("FSDP2 (PyTorch 2.15.0)");
+  EXPECT_EQ(param_summary_heading(fsdp2, 0).find("State of "), 0U) << param_summary_heading(fsdp2, 0);
+  EXPECT_EQ(field_of(fsdp2, "status"), "resharded");
+  EXPECT_EQ(field_of(fsdp2, "elements"), grouped(fsdp2.tables().params[0].elems));
+  for (const Field& field : param_summary(fsdp2, 0, 0, 0))
+    EXPECT_EQ(std::string(field.label).find("ds_"), std::string::npos) << field.label;
+  const store::Store deepspeed = of_framework("DeepSpeed 0.19.8, PyTorch 2.15.0");
+  EXPECT_EQ(param_summary_heading(deepspeed, 0).find("ds_summary of "), 0U);
+  EXPECT_NE(field_of(deepspeed, "ds_shape"), "no ds_shape");
+  store::Store ddp = of_framework("DistributedDataParallel (PyTorch 2.15.0)");
+  ev::RunTables whole = ddp.tables();
+  whole.stage = 0;
+  for (whole.rank = 0; whole.rank < 2; ++whole.rank) ddp.set_tables(whole.rank, whole);
+  EXPECT_EQ(field_of(ddp, "status"), "whole on every rank");
 }
 
 TEST(Vocabulary, OfFsdp2IsInTheStepperAndTheLecture) {

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/gui/model/analyst.h"
 #include "app/gui/model/connection_facts.h"
 #include "app/gui/model/connection_rates.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/map_rows.h"
 #include "app/gui/model/rank_groups.h"
 #include "app/gui/model/trace_info.h"
 #include "app/gui/model/view_options.h"
@@ -35,6 +39,30 @@ TEST_F(Model, TraceInfoNamesTheRunItsRanksAndWhatTheStoreHolds) {
   EXPECT_EQ(value_of(table, "file: size"), "no row file: size") << "it is of no file";
   EXPECT_EQ(value_of(table, "load: opened in"), "no row load: opened in");
   EXPECT_FALSE(load_text(*app_.run));
+}
+
+TEST(TraceInfo, ListsWhatIsNotRecordedWithItsReasonAndThePartitionSaysIt) {
+  AppState app;
+  store::Store store;
+  EXPECT_EQ(no_partition(store).first, "No parameters known yet");
+  ev::RunTables tables;
+  tables.framework = "Megatron-Core 0.16.1";
+  store.set_tables(0, tables);
+  EXPECT_EQ(no_partition(store).first, "No parameters known yet") << "they may still come";
+  tables.records = ev::bit_of(ev::Capability::steps);
+  tables.not_recorded = {{ev::bit_of(ev::Capability::layout) | ev::bit_of(ev::Capability::flush_reasons),
+                          "stages of a pipeline have different modules"}};
+  store.set_tables(0, tables);
+  EXPECT_EQ(no_partition(store).first, "No partition is recorded");
+  EXPECT_EQ(no_partition(store).second, "stages of a pipeline have different modules");
+  app.run = std::make_unique<Session>(std::move(store));
+  app.run->settle();
+  const Table table = trace_table(app);
+  const auto row = std::ranges::find(table.rows, std::string("not recorded"),
+                                     [](const std::vector<Cell>& cells) { return cells[0].text; });
+  ASSERT_NE(row, table.rows.end());
+  EXPECT_EQ((*row)[1].text, "layout, flush reasons");
+  EXPECT_EQ((*row)[2].text, "stages of a pipeline have different modules");
 }
 
 TEST(TraceInfo, OfAFailedAnalysisSaysWhyAndNotThatItGoesOn) {
