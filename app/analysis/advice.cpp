@@ -164,8 +164,8 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
     finding.gain_basis = memory ? fmt::format("what-if: {} become {}; a step of {:.1f} ms becomes {:.1f} ms",
                                               bytes_text(recorded.peak_bytes), bytes_text(outcome.peak_bytes),
                                               recorded.step_ms, outcome.step_ms)
-                                : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}", recorded.step_ms,
-                                              outcome.step_ms, peak_text(recorded, outcome));
+                                : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}{}", recorded.step_ms,
+                                              outcome.step_ms, peak_text(recorded, outcome), outcome.note);
     if (memory) {
       finding.gain_bytes = recorded.peak_bytes - outcome.peak_bytes;
     } else if (gains) {

@@ -36,6 +36,7 @@ struct PlayOutcome {
   std::int64_t peak_bytes = 0;
   std::string refused{};  ///< why it was not replayed; empty: it was, and the figures are valid
   bool invalid = false;   ///< refused because the settings are invalid
+  std::string note{};     ///< how sure the figures are, where the player knows it
 };
 
 struct Played {

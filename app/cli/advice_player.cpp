@@ -65,7 +65,8 @@ class AttachedPlayer {
       if (!(step_ms > 0)) return {.refused = "the replay takes more off than a step has"};
       // What the prediction leaves out may be more than what it gains.
       if (const auto caveats = run_->caveats(zero); !caveats.empty()) return {.refused = caveats.front()};
-      return {.step_ms = step_ms};
+      return {.step_ms = step_ms,
+              .note = fmt::format("; replayed as recorded a step is {:+.1f} % off", run_->model_error_pct())};
     } catch (const std::exception& error) {
       return {.refused = error.what()};
     }

@@ -36,6 +36,7 @@ TEST(AdvicePlayer, ReplaysAnAttachedRunAsWhatIfDoes) {
   const plan::ZeroConfig zero =
       analysis::attached::changed_settings(store.tables(), run.recorded_settings(), kOneBucket);
   EXPECT_DOUBLE_EQ(played.step_ms, run.predicted_ms(run.play(zero)));
+  EXPECT_THAT(played.note, HasSubstr("% off"));
   // One reduction's latency less.
   EXPECT_NEAR(recorded.step_ms - played.step_ms, 0.02, 0.005);
 }
