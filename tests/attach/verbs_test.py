@@ -146,7 +146,7 @@ class Verbs(Runs):
     def check_chrome(self, made, case):
         names = {event.get("name", "") for event in json.loads(made.read_text(encoding="utf-8"))["traceEvents"]}
         self.assertTrue({"forward", "backward"} <= names, names)
-        self.assertEqual("nccl:all_gather" in names, case[0] != "ddp")  # as tools for PyTorch's traces know it
+        self.assertIn("nccl:all_gather", names)  # as tools for PyTorch's traces know it; DDP makes one when it is made
 
     def check_kineto(self, made, case):
         for rank in range(2):

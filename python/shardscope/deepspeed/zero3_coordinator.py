@@ -8,7 +8,7 @@ C = partitioned_param_coordinator.PartitionedParameterCoordinator
 | C._fetch_sub_module_impl, after | fetch_decision: the prefetched parameters and why it stopped |
 | C.__all_gather_params_, before | the gather: its parameters, fetch or prefetch |
 | C.release_sub_module, after | release_kept with its reason; gates `post_forward`, `post_backward` |
-| C.release_and_reset_all, release_backward_leftovers | cause partition |
+| C.release_and_reset_all | cause partition; release_backward_leftovers releases as the missing hook would: cause release |
 | C.reset_step, C._invalidate_trace | trace_mode, or eval_trace_mode in an evaluation; trace_invalidated |
 
 Hooks that run for every module of every pass are C++: src/coordinator_hooks.cpp, src/module_hooks.cpp.
@@ -46,10 +46,8 @@ def install_coordinator(table):
                after=fetches.gather_issued)
     table.wrap(cls + "release_sub_module", "self submodule forward", before=hooks.release_begins,
                after=hooks.released)
-    for name, parameters in (("release_and_reset_all", "self module"), ("release_backward_leftovers", "self")):
-        if name != "release_backward_leftovers" or table.has(cls + name):  # older versions have none
-            table.wrap(cls + name, parameters, before=lambda *a: set_causes(state.cause_in, PARTITIONED),
-                       after=lambda token, result, *a: set_causes(*token))
+    table.wrap(cls + "release_and_reset_all", "self module", before=lambda *a: set_causes(state.cause_in, PARTITIONED),
+               after=lambda token, result, *a: set_causes(*token))
     table.wrap(cls + "reset_step", "self", after=step_reset)
     table.wrap(cls + "_invalidate_trace", "self", before=invalidated, after=lambda token, result, *a: set_causes(*token))
 
