@@ -24,8 +24,10 @@ class WhatIf(CommandTest):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         # Nodes of H100, but kernels cost no more than their work, products take it at any shape and beside collectives,
-        # attention is like matrix products, and reading a value back costs nothing: what the fit can find.
-        cls.machine = {**json.loads((ROOT / "assets/hardware/h100.json").read_text()), "kernel_us": 0, "launch_us": 0,
+        # attention is like matrix products, rings have no steps, and reading a value back costs nothing: what the fit can find.
+        h100 = json.loads((ROOT / "assets/hardware/h100.json").read_text())
+        cls.machine = {**h100, "kernel_us": 0, "launch_us": 0,
+                       **{link: {**h100[link], "ring_step_us": 0} for link in ("inside", "between")},
                        "attention_efficiency": 0, "memory_efficiency": 0.8,
                        "processors": 0, "matrix_half_depth": 0, "overlap_slowdown": 0,
                        "host": {"gb_per_s": 50, "latency_us": 0}}
