@@ -77,7 +77,7 @@ TEST_F(TablesTest, UnrecordedTimeIsAPartOfAStepOfItsOwn) {
 TEST_F(TablesTest, CsvHoldsEverySpanStepAndParameter) {
   const store::Store store = store::make_synthetic_store();
   const std::vector<std::string> paths = write_csv((folder_ / "csv").string(), store);
-  EXPECT_EQ(paths.size(), 13U);
+  EXPECT_EQ(paths.size(), 14U);
   for (const std::string& path : paths) {
     const auto rows = test::parse_csv(path);
     for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size()) << path;
