@@ -153,7 +153,7 @@ TEST(Details, AListThatIsCutSaysSo) {
   EXPECT_TRUE(rows.empty());
   add_count_left_out(1364, 64, rows);
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows.front().text, "... and 1,300 more");
+  EXPECT_EQ(rows.front().text, "... and " + grouped(1300) + " more");
 }
 
 }  // namespace
