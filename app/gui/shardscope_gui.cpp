@@ -200,6 +200,7 @@ int take_screenshot(AppState& app, const Options& options) {
 int run(const Options& options) {
   if (!options.state_dump.empty()) accept_dump_signal();
   AppState app;
+  app.program_facts = shardscope::base::build_facts("Shardscope");
   if (options.screenshot.empty() && !have_display()) {
     std::fprintf(stderr,
                  "shardscope: no display: DISPLAY and WAYLAND_DISPLAY are not set; use --screenshot OUT.png, "

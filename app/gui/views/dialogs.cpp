@@ -6,7 +6,6 @@
 #include "app/gui/model/places.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/theme.h"
-#include "runtime/base/build_facts.h"
 
 namespace shardscope::gui {
 namespace {
@@ -221,7 +220,7 @@ void Dialogs::save_layout(Context& ctx, const Parts& parts) {
 
 void Dialogs::about(Context& ctx) {
   ImGui::TextUnformatted("Shardscope shows what ZeRO does while it does it.");
-  ImGui::TextUnformatted(base::build_facts("Shardscope").c_str());
+  if (!ctx.app.program_facts.empty()) ImGui::TextUnformatted(ctx.app.program_facts.c_str());
   ImGui::TextDisabled("Dear ImGui %s", IMGUI_VERSION);
   if (ImGui::Button("Close")) close(ctx);
 }

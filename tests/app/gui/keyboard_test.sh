@@ -100,9 +100,9 @@ tab_to "Clear"
 keys Return
 until_holds "s['selection']['kind'] == 'none'" "the Inspector's button clears the selection"
 
-panel findings findings
 keys Escape Escape Escape
 until_holds "s['selection']['kind'] == 'none' and s['cursor_ns'] is None" "no time is looked at before"
+panel findings findings
 enter_list findings
 keys Return
 until_holds "s['selection']['kind'] != 'none' or s['cursor_ns'] is not None" "Enter goes to a finding"
@@ -155,9 +155,9 @@ tab_to "histogram"
 keys Right Right Right Return
 until_holds "s['find']['filtered']" "Enter on a bar shows its spans only"
 
-panel flame flame
 keys Escape
 until_holds "s['selection']['kind'] == 'none'" "nothing is selected before"
+panel flame flame
 keys Down Down Return
 until_holds "s['selection']['kind'] != 'none'" "Enter on a box of the flame view"
 

@@ -41,7 +41,8 @@ TEST_P(Panel, IsDrawnInBothThemes) {
     app.select_param(4, 0);
     const Picture picture = render(app, panel, 900, 600);
     EXPECT_GT(picture.colours(), 20U) << panel;
-    EXPECT_GT(picture.drawn(palette(theme).panel), 0.015) << panel;
+    // Of a recording Connection has a sentence alone.
+    EXPECT_GT(picture.drawn(palette(theme).panel), panel == "connection" ? 0.005 : 0.015) << panel;
   }
 }
 

@@ -52,7 +52,7 @@ until_windows 1 "the window is alone"
 # Out: a window of the desktop, with the panel's name, where the mouse let go.
 drag $(point memory 30 15) 2000 600
 until_windows 2 "the panel is a window of its own"
-read -r name x y width height < <(windows | grep -v "^Shardscope")
+read -r name x y width height < <(windows | grep -v "Shardscope")
 [ "$name" = Memory ] || fail "the window has the panel's name, not $name"
 [ $((x > 1900 && x < 2010 && y > 540 && y < 610)) = 1 ] || fail "the window is where it was let go, not at $x $y"
 until_holds "s['panels']['memory'][0] > 1500" "the panel is drawn there"
@@ -69,7 +69,7 @@ until_holds "s['theme'] == 'dark'" "the window has the keyboard again"
 
 # Moved as a whole, then into the window again, as a tab.
 drag $((x + 36)) $((y + 15)) 1700 1200
-read -r name x y width height < <(windows | grep -v "^Shardscope")
+read -r name x y width height < <(windows | grep -v "Shardscope")
 [ $((x > 1600 && x < 1710 && y > 1140 && y < 1210)) = 1 ] || fail "the window goes along with the mouse, not to $x $y"
 read -r to_x to_y < <(value "'%d %d' % tuple((s['panels']['partition'][i] + s['panels']['partition'][i + 2] / 2 + (-13 if i else 0)) * 1.25 for i in (0, 1))")
 drag $((x + 36)) $((y + 15)) $to_x $to_y
@@ -82,7 +82,7 @@ until_windows 2 "another panel is out"
 sleep 1.5; kill $window; wait $window 2> /dev/null
 start
 until_windows 2 "it is out again when the program starts anew"
-read -r name x y width height < <(windows | grep -v "^Shardscope")
+read -r name x y width height < <(windows | grep -v "Shardscope")
 [ "$name" = Findings ] || fail "it is the panel that was out, not $name"
 xdotool mousemove $((x + width - 18)) $((y + 16)); sleep 0.4; xdotool click 1
 until_windows 1 "its cross closes it"

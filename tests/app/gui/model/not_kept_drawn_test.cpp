@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "app/gui/model/app_state.h"
 #include "tests/app/gui/limited_run.h"
 #include "tests/app/gui/written.h"
 
