@@ -105,8 +105,8 @@ class Leftovers(CommandTest):
             return None
 
         segments = waited_for(shared)
-        ours = list(self.temporary.glob("shardscope-*"))  # the configuration, and what Open MPI keeps of the run
-        self.assertEqual(len(ours), 2)
+        # The configuration, and what Open MPI keeps of the run.
+        ours = waited_for(lambda: found if len(found := list(self.temporary.glob("shardscope-*"))) == 2 else None)
         self.assertEqual(len(list(self.temporary.glob("shardscope-*/ompi.*"))), 1)
         # A folder that somebody holds, one that is somebody else's, and one that only looks like it.
         held, other = self.temporary / "shardscope-held", self.temporary / "shardscope-mine"
