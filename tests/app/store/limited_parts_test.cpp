@@ -16,7 +16,6 @@
 namespace shardscope::store {
 namespace {
 
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class LimitedParts : public PartsOfARun {
