@@ -222,7 +222,9 @@ xdotool key shift+b
 until_holds "s['cursor_ns'] == s['notes']['list'][1][0]" "Shift+B goes to the next note"
 xdotool key alt+b
 until_holds "s['cursor_ns'] == s['notes']['list'][0][0]" "Alt+B goes to the note before"
-xdotool key F2; sleep 2; xdotool key End; sleep 0.5; xdotool type --delay 80 "!"; sleep 0.3; xdotool key Return
+xdotool key F2
+until_holds "'dialog' in s['panels']" "F2 opens the chosen note"
+sleep 1; xdotool key End; sleep 0.5; xdotool type --delay 80 "!"; sleep 0.3; xdotool key Return
 until_holds "s['notes']['list'][0][2] == 'first gather, late!'" "F2 changes the chosen note"
 xdotool key Delete
 until_holds "[n[2] for n in s['notes']['list']] == ['next']" "Delete deletes the chosen note"
