@@ -49,7 +49,7 @@ struct AppState {
   /// Of the window: several are told apart by the names of their runs.
   [[nodiscard]] std::string title() const;
   std::string program_facts;  ///< version and build, for the dialog About
-  bool start_page = false;  ///< no run is open: shows recent recordings, open, connect, a sample run
+  bool start_page = false;    ///< no run is open: shows recent recordings, open, connect, a sample run
   /// Opens the run. Returns an error message, empty on success. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
   /// Exchanges `run` and `other`; no effect without a second run.
