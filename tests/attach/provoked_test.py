@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import runs
-from pairs import TRAIN, folder
+from pairs import TRAIN, folder, slow
 
 
 def setUpModule():
@@ -142,6 +142,7 @@ def peak_of(summary):
     return max(rank["memory"]["device"]["peak_bytes"] for rank in summary["ranks"])
 
 
+@slow
 class Accumulates(unittest.TestCase):
     """Four micro-steps that each reduce, and what the finding says about them: a quarter of the bytes, which is its cost. Bytes and
     memory are counted; the time is the machine's."""
