@@ -112,8 +112,7 @@ void check_rotation(const RetentionOptions& options) {
   if (options.rotation.part_bytes > 0 && options.limits.max_bytes > 0) {
     throw UserError(
         "--rotate-size needs files that grow, and --max-size keeps each of them small: give one of the two, "
-        "or "
-        "--rotate-age instead of --rotate-size",
+        "or use --rotate-age",
         2);
   }
 }

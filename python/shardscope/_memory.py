@@ -184,7 +184,7 @@ class Memory(Switched):
 
     def _new_peak(self):
         """The allocator's peak (torch.cuda.max_memory_allocated) if it was reached since it was last read, else 0. Only the
-        script resets it: a peak like the last one cannot be told from that one, and a lower one follows a reset."""
+        script resets it: a peak equal to the last one cannot be distinguished from it, and a lower one follows a reset."""
         before, self.peak = self.peak, allocator_peak()
         return self.peak if before is not None and self.peak != before else 0
 

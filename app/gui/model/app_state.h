@@ -46,7 +46,7 @@ struct AppState {
     bool temporary = false;  ///< deleted when the window closes; not added to the recent files
   };
   std::optional<OpenRequest> open_request;
-  /// Of the window: several are told apart by the names of their runs.
+  /// Of the window: several are distinguished by the names of their runs.
   [[nodiscard]] std::string title() const;
   std::string program_facts;  ///< version and build, for the dialog About
   bool start_page = false;    ///< no run is open: shows recent recordings, open, connect, a sample run
