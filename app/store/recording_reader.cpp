@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -116,12 +117,21 @@ class FileReader {
   /// oldest part read, which has those of all events before it. `part` is ignored with Verify::everything.
   void take_sums(SumPart part) {
     if (verify_ == Verify::everything) part = SumPart::whole;
-    sums_ = read_sums(database(), part);
+    // Damage there must not cost the sums: it is reported after them.
+    std::exception_ptr damaged;
+    const auto read_totals = [&] {
+      try {
+        info_.distributions = read_sketches(database());
+        own_times_ = read_own_times(database());
+      } catch (const std::runtime_error&) {  // DatabaseError as well
+        damaged = std::current_exception();
+      }
+    };
+    sums_ = read_sums(database(), part, read_totals);
     if (files_.size() > 1) sums_.sums = read_sums_of_part(database(0), part, {});
     sums_taken_ = true;
     info_.limits = sums_.limits;
-    info_.distributions = read_sketches(database());
-    own_times_ = read_own_times(database());
+    if (damaged) std::rethrow_exception(damaged);
   }
 
   /// Replaces the sums by those of what was deleted from file `i`. All earlier files have been read.

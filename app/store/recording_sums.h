@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -123,8 +124,9 @@ struct StoredSums {
 [[nodiscard]] std::vector<OwnTimeRow> read_own_times(Database& database);
 /// How much of each sum read_sums() decodes.
 enum class SumPart : std::uint8_t { whole, figures };
-/// Throws std::runtime_error that names what is damaged.
-[[nodiscard]] StoredSums read_sums(Database& database, SumPart part);
+/// Throws std::runtime_error that names what is damaged. `meanwhile` is called once, on the calling thread,
+/// while other threads decode: it may read other tables.
+[[nodiscard]] StoredSums read_sums(Database& database, SumPart part, const std::function<void()>& meanwhile);
 /// By rank: smaller sequence numbers were read from earlier parts of the recording.
 using ReadUntil = std::map<std::uint32_t, std::uint64_t>;
 /// The sums of a part, without those of what was read from earlier ones. Throws as read_sums() does.

@@ -269,7 +269,7 @@ void check_order(const std::vector<StoredSum>& sums) {
 
 }  // namespace
 
-StoredSums read_sums(Database& database, SumPart part) {
+StoredSums read_sums(Database& database, SumPart part, const std::function<void()>& meanwhile) {
   StoredSums out;
   out.limits.max_age_ns = database.integer("SELECT value FROM meta WHERE key = 'max_age_ns'");
   out.limits.max_bytes =
@@ -284,6 +284,7 @@ StoredSums read_sums(Database& database, SumPart part) {
   }
   read_step_rows(database, out);
   read_moments(database, out);
+  meanwhile();
   decoder.finish();
   check_order(out.sums);
   out.origin_ns = std::numeric_limits<std::int64_t>::max();

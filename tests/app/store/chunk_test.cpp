@@ -96,6 +96,20 @@ TEST(Crc32, KnownValues) {
   EXPECT_EQ(crc32c(std::string_view("56789"), crc32c("1234")), crc32c("123456789"));
 }
 
+TEST(Crc32, TablesAndInstructionAgree) {
+  std::vector<std::byte> bytes(4096);
+  std::mt19937 random(1);
+  for (std::byte& one : bytes) one = static_cast<std::byte>(random());
+  EXPECT_EQ(crc32c_by_tables("123456789", 9), 0xE3069283U);
+  for (std::size_t length = 0; length < 200; ++length) {
+    const std::size_t begin = random() % (bytes.size() - length);  // any alignment
+    const auto seed = static_cast<std::uint32_t>(random());
+    EXPECT_EQ(crc32c(bytes.data() + begin, length, seed),
+              crc32c_by_tables(bytes.data() + begin, length, seed));
+  }
+  EXPECT_EQ(crc32c(bytes.data(), bytes.size()), crc32c_by_tables(bytes.data(), bytes.size()));
+}
+
 TEST(Chunk, EmptyChunkSurvives) { expect_same(round_trip(Chunk{}), Chunk{}); }
 
 TEST(Chunk, AnyValuesSurvive) {
