@@ -218,12 +218,44 @@ void serialized_buckets(const Facts& facts, Found& found) {
   found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 
+namespace {
+
+/// What findings above explain of the exposed communication: the sum of their costs, and the one that
+/// explains the most.
+struct Explained {
+  double ms = 0;
+  const Finding* most = nullptr;
+};
+Explained explained_by(const Found& found) {
+  Explained out;
+  double most = -1;
+  for (const char* cause : kCauses) {
+    const Finding* one = found.find(cause);
+    if (one == nullptr) continue;
+    const double ms = one->cost_ms.value_or(0);
+    out.ms += ms;
+    if (ms > most) out.most = one;
+    most = std::max(most, ms);
+  }
+  return out;
+}
+
+}  // namespace
+
 /// The exposed rest without a cause above: only with options that framework and stage have.
 void exposed_communication(const Facts& facts, Found& found) {
   constexpr double kNotable = 0.05, kMuch = 0.15;
   if (!communicates(facts)) return;
-  for (const char* cause : kCauses) {
-    if (found.has(cause)) return;
+  // With a cause it is that finding's consequence, unless the cause explains less than half of it.
+  const double measured = facts.mean(&RankFacts::moving) + facts.mean(&RankFacts::waiting);
+  const Explained explained = explained_by(found);
+  if (explained.most != nullptr) {
+    if (facts.share(measured - explained.ms) < kMuch || 2 * explained.ms >= measured) {
+      if (facts.share(measured) >= kNotable)
+        found.follows(explained.most->id, fmt::format("{:.0f} % of a step is exposed communication",
+                                                      100 * facts.share(measured)));
+      return;
+    }
   }
   // What would remain if a slow link were as fast as the others.
   const double seen_moving = facts.mean(&RankFacts::moving), seen_waiting = facts.mean(&RankFacts::waiting);
@@ -263,6 +295,9 @@ void exposed_communication(const Facts& facts, Found& found) {
   const bool contended = !found.has("straggler") && waiting > exposed && processor > waiting;
   const bool zero = facts.zero_keys;
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
+  if (explained.most != nullptr)
+    finding.evidence += fmt::format(" {:.1f} ms of it at the most are of findings above ({}).", explained.ms,
+                                    explained.most->id);
   constexpr double kUnevenPct = 5;
   if (waiting > exposed && facts.summary.uneven_pct.value_or(0) >= kUnevenPct) {
     finding.evidence += fmt::format(
@@ -319,8 +354,8 @@ void exposed_communication(const Facts& facts, Found& found) {
         exposed);
   }
   finding.rank = rank;
-  finding.cost_ms = all;
-  const double own = contended ? exposed : all;
+  finding.cost_ms = all - explained.ms;
+  const double own = (contended ? exposed : all) - explained.ms;
   finding.severity = facts.share(own) >= kMuch && own >= kLeastWarningMs ? Severity::warning : Severity::info;
   found.add(std::move(finding));
 }

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/quantity_text.h"
@@ -91,50 +94,84 @@ void gathered_peak(const Facts& facts, Found& found) {
   found.add(std::move(finding));
 }
 
-/// In the last typical step, since the allocator counts retries in total. Between two passes, free pieces are
-/// mostly cache that the next pass reuses: take the sample with the fewest bytes in such pieces, at which the
-/// remaining ones are unusable.
+namespace {
+
+/// The caching allocator of a rank in the last typical step.
+struct AllocatorFacts {
+  std::uint32_t rank = 0;
+  /// Where the fewest bytes are in free pieces of blocks in use: between two passes there are more, which the
+  /// next pass uses again. Counts are those at the end of the step.
+  ev::Fields<EventKind::allocator_state> state{};
+  std::int64_t at_ns = 0;
+  std::uint64_t retries =
+      0;  ///< in the typical steps: those of the warm-up and of a single stop cost no other step
+  [[nodiscard]] double split_share() const {
+    return static_cast<double>(state.inactive_split_bytes) / static_cast<double>(state.reserved_bytes);
+  }
+};
+
+std::optional<AllocatorFacts> allocator_of(const Facts& facts, const RankStep& rank) {
+  std::optional<AllocatorFacts> out;
+  std::uint32_t retries = 0, ooms = 0;
+  facts.store.for_each_instant(rank.rank, rank.begin_ns, rank.end_ns, [&](const ev::Event& event) {
+    if (event.kind != EventKind::allocator_state) return;
+    const auto sample = ev::as<EventKind::allocator_state>(event);
+    retries = sample.retries;
+    ooms = sample.ooms;
+    if (out && sample.inactive_split_bytes >= out->state.inactive_split_bytes) return;
+    out = {.rank = rank.rank, .state = sample, .at_ns = static_cast<std::int64_t>(event.ticks)};
+  });
+  if (!out || out->state.reserved_bytes <= 0) return std::nullopt;
+  out->state.retries = retries;
+  out->state.ooms = ooms;
+  const auto own = std::ranges::find(facts.ranks, rank.rank, &RankFacts::rank);
+  if (own != facts.ranks.end()) out->retries = own->retries;
+  return out;
+}
+
+/// Of the rank with most retries, then failures, then the largest fragmented share.
+std::optional<AllocatorFacts> worst_allocator(const Facts& facts) {
+  std::optional<AllocatorFacts> worst;
+  if (facts.typical.empty()) return worst;
+  const auto badness = [](const AllocatorFacts& one) {
+    return std::tuple(one.retries, one.state.ooms, one.split_share());
+  };
+  for (const RankStep& rank : facts.digest.steps()[facts.typical.back()].ranks) {
+    if (facts.store.instant_count(rank.rank, EventKind::allocator_state) == 0) continue;
+    const std::optional<AllocatorFacts> one = allocator_of(facts, rank);
+    if (one && (!worst || badness(*one) > badness(*worst))) worst = one;
+  }
+  return worst;
+}
+
+}  // namespace
+
 void fragmentation(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.2;
-  if (facts.typical.empty()) return;
-  const StepDigest& last = facts.digest.steps()[facts.typical.back()];
-  for (const RankStep& rank : last.ranks) {
-    if (facts.store.instant_count(rank.rank, EventKind::allocator_state) == 0) continue;
-    std::optional<ev::Fields<EventKind::allocator_state>> state;
-    std::int64_t at_ns = 0;
-    std::uint32_t retries = 0, ooms = 0;
-    facts.store.for_each_instant(rank.rank, rank.begin_ns, rank.end_ns, [&](const ev::Event& event) {
-      if (event.kind != EventKind::allocator_state) return;
-      const auto sample = ev::as<EventKind::allocator_state>(event);
-      retries = sample.retries;
-      ooms = sample.ooms;
-      if (state && sample.inactive_split_bytes >= state->inactive_split_bytes) return;
-      state = sample;
-      at_ns = static_cast<std::int64_t>(event.ticks);
-    });
-    if (!state || state->reserved_bytes <= 0) continue;
-    const double split =
-        static_cast<double>(state->inactive_split_bytes) / static_cast<double>(state->reserved_bytes);
-    if (retries == 0 && ooms == 0 && split < kMuch) continue;
-    const bool retried = retries + ooms > 0;
-    Finding finding{
-        retried ? Severity::warning : Severity::info,
-        retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank, retries)
-                : fmt::format("{:.0f} % of what the allocator of rank {} holds is fragmented", 100 * split,
-                              rank.rank),
-        fmt::format(
-            "It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} "
-            "retries and {} failures so far; each retry waits for the device.",
-            bytes_text(state->reserved_bytes), bytes_text(state->inactive_split_bytes), retries, ooms),
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment; if retries go on, the peak "
-        "itself is too high.",
-        at_ns,
-        rank.rank};
-    finding.id = "fragmentation";
-    finding.cost_bytes = state->inactive_split_bytes;
-    found.add(std::move(finding));
-    return;
-  }
+  const std::optional<AllocatorFacts> worst = worst_allocator(facts);
+  if (!worst || (worst->retries == 0 && worst->state.ooms == 0 && worst->split_share() < kMuch)) return;
+  const ev::Fields<EventKind::allocator_state>& state = worst->state;
+  Finding finding;
+  finding.id = "fragmentation";
+  finding.rank = worst->rank;
+  finding.at_ns = worst->at_ns;
+  finding.severity = worst->retries > 0 ? Severity::warning : Severity::info;
+  finding.title = worst->retries > 0
+                      ? fmt::format("The allocator of rank {} freed its cache {} times in {} steps",
+                                    worst->rank, worst->retries, facts.typical.size())
+                      : fmt::format("{:.0f} % of what the allocator of rank {} holds is fragmented",
+                                    100 * worst->split_share(), worst->rank);
+  finding.evidence = fmt::format(
+      "It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} retries and "
+      "{} "
+      "failures since the run began, {} of the retries in typical steps; each waits for the device.",
+      bytes_text(state.reserved_bytes), bytes_text(state.inactive_split_bytes), state.retries, state.ooms,
+      worst->retries);
+  finding.next_step =
+      "Set PYTORCH_ALLOC_CONF=expandable_segments:True in the environment (PYTORCH_CUDA_ALLOC_CONF for an "
+      "older PyTorch), unless it is set already; if retries go on, the peak itself is too high.";
+  finding.cost_bytes = state.inactive_split_bytes;
+  found.add(std::move(finding));
 }
 
 }  // namespace shardscope::analysis::findings

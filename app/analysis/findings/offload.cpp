@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -173,29 +175,49 @@ void recomputation(const Facts& facts, Found& found) {
 
 namespace {
 
-/// The rank with the highest cost of a late host, from GPU records; null if there are none.
-const RankSummary* latest_host(const Facts& facts, double& late_ms) {
-  const RankSummary* latest = nullptr;
-  for (const RankSummary& rank : facts.summary.ranks) {
-    if (!rank.gpu || rank.gpu->steps == 0) continue;
-    const auto stream = rank.gpu->streams.find(ev::StreamId::gpu_compute);
-    if (stream == rank.gpu->streams.end()) continue;
-    const double ms =
-        static_cast<double>(stream->second.idle_ns[static_cast<std::size_t>(GapCause::host_late)]) * 1e-6 /
-        rank.gpu->steps;
-    if (latest != nullptr && ms <= late_ms) continue;
-    latest = &rank;
-    late_ms = ms;
-  }
-  return latest;
-}
-
 std::int64_t late_in_step(const RankStep& step) {
   if (!step.gpu) return 0;
   const auto stream = step.gpu->streams.find(ev::StreamId::gpu_compute);
   return stream == step.gpu->streams.end()
              ? 0
              : stream->second.idle_ns[static_cast<std::size_t>(GapCause::host_late)];
+}
+
+/// The rank whose GPU waits longest for its host in the typical steps.
+struct LateHost {
+  std::uint32_t rank = 0;
+  double late_ms = 0;  ///< per step
+  double kernels = 0;  ///< of the compute stream, per step
+  double kernel_us = 0;
+};
+std::optional<LateHost> latest_host(const Facts& facts) {
+  struct Sums {
+    std::int64_t late_ns = 0, busy_ns = 0;
+    std::uint64_t kernels = 0, steps = 0;
+  };
+  std::map<std::uint32_t, Sums> ranks;
+  for (const std::size_t index : facts.typical) {
+    for (const RankStep& step : facts.digest.steps()[index].ranks) {
+      if (!step.gpu) continue;
+      const auto stream = step.gpu->streams.find(ev::StreamId::gpu_compute);
+      if (stream == step.gpu->streams.end()) continue;
+      Sums& sums = ranks[step.rank];
+      sums.late_ns += late_in_step(step);
+      sums.busy_ns += stream->second.busy_ns;
+      sums.kernels += stream->second.kernels;
+      ++sums.steps;
+    }
+  }
+  std::optional<LateHost> out;
+  for (const auto& [rank, sums] : ranks) {
+    const double steps = static_cast<double>(sums.steps),
+                 late_ms = static_cast<double>(sums.late_ns) * 1e-6 / steps;
+    if (out && late_ms <= out->late_ms) continue;
+    out = {.rank = rank, .late_ms = late_ms, .kernels = static_cast<double>(sums.kernels) / steps};
+    if (sums.kernels > 0)
+      out->kernel_us = static_cast<double>(sums.busy_ns) * 1e-3 / static_cast<double>(sums.kernels);
+  }
+  return out;
 }
 
 /// What a rank recorded of its idle device (host_late) in the typical steps.
@@ -229,23 +251,20 @@ RecordedIdle recorded_idle(const Facts& facts, std::uint32_t rank) {
 void host_bound(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "host_bound";
-  double late_ms = 0;
-  if (const RankSummary* rank = latest_host(facts, late_ms)) {
-    const GpuStream& stream = rank->gpu->streams.at(ev::StreamId::gpu_compute);
-    finding.rank = rank->rank;
-    finding.title = fmt::format("The GPU of rank {} waits for its host", rank->rank);
+  if (const std::optional<LateHost> late = latest_host(facts)) {
+    finding.rank = late->rank;
+    finding.title = fmt::format("The GPU of rank {} waits for its host", late->rank);
     finding.evidence = fmt::format(
-        "Its compute stream is idle for {} because what came next had not been launched; {} kernels of a "
+        "Its compute stream is idle for {} because what came next had not been launched; {:.0f} kernels of a "
         "step take {:.1f} us each.",
-        of_step(facts, late_ms), stream.kernels / rank->gpu->steps,
-        stream.kernels > 0 ? static_cast<double>(stream.busy_ns) * 1e-3 / static_cast<double>(stream.kernels)
-                           : 0.0);
+        of_step(facts, late->late_ms), late->kernels, late->kernel_us);
     finding.next_step =
         "Fewer, larger kernels: a larger micro-batch, torch.compile or CUDA graphs in PyTorch; look for what "
         "the host waits for (.item(), prints, a loader).";
     look_at_worst(facts, finding, late_in_step);
-    return found.add_by_cost(facts, late_ms, std::move(finding));
+    return found.add_by_cost(facts, late->late_ms, std::move(finding));
   }
+  double late_ms = 0;
   std::uint32_t worst_step = ev::kNoId;
   for (const RankSummary& rank : facts.summary.ranks) {
     const RecordedIdle idle = recorded_idle(facts, rank.rank);

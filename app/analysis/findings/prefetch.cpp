@@ -283,6 +283,25 @@ void short_prefetches(const Facts& facts, Found& found) {
 
 namespace {
 
+/// Of all ranks in the typical steps: a single stop is no cost of prefetches.
+struct TypicalPrefetch {
+  Prefetch sum;
+  std::size_t rank_steps = 0;
+  [[nodiscard]] double per_rank_step(double all) const {
+    return rank_steps > 0 ? all / static_cast<double>(rank_steps) : 0;
+  }
+};
+TypicalPrefetch typical_prefetch(const Facts& facts) {
+  TypicalPrefetch out;
+  for (const std::size_t index : facts.typical) {
+    const StepDigest& step = facts.digest.steps()[index];
+    if (!step.prefetch_whole()) continue;
+    out.sum.add(step.prefetch);
+    out.rank_steps += step.ranks.size();
+  }
+  return out;
+}
+
 /// Present if a quarter of all prefetches were late and computation waited for them.
 struct LatePrefetches {
   double wait_ms = 0;  ///< per step and rank
@@ -294,9 +313,8 @@ std::optional<LatePrefetches> late_ones(const Facts& facts) {
   const Prefetch& seen = *facts.summary.prefetch;
   const std::uint64_t all = seen.early + seen.just_in_time + seen.late + seen.mistargeted + seen.unused;
   if (all == 0 || static_cast<double>(seen.late) < kMany * static_cast<double>(all)) return std::nullopt;
-  const double rank_steps = static_cast<double>(std::max<std::uint32_t>(facts.summary.prefetch_steps, 1)) *
-                            static_cast<double>(std::max<std::size_t>(facts.summary.ranks.size(), 1));
-  const double wait_ms = static_cast<double>(seen.late_wait_ns) * 1e-6 / rank_steps;
+  const TypicalPrefetch typical = typical_prefetch(facts);
+  const double wait_ms = typical.per_rank_step(static_cast<double>(typical.sum.late_wait_ns)) * 1e-6;
   if (facts.share(wait_ms) < kNote) return std::nullopt;
   return LatePrefetches{wait_ms,
                         fmt::format("{} of {} prefetches of all ranks come too late", seen.late, all)};
@@ -403,9 +421,10 @@ void unused_prefetches(const Facts& facts, Found& found) {
             "(zero_optimization.leaf_module; set_z3_leaf_modules() of DeepSpeed)."};
   finding.id = "unused_prefetch";
   look_at_unused(facts, finding);
-  const std::uint64_t rank_steps = std::uint64_t{facts.summary.prefetch_steps} * facts.summary.ranks.size();
-  if (seen.vain_bytes > 0 && rank_steps > 0) {
-    finding.cost_bytes = seen.vain_bytes / static_cast<std::int64_t>(rank_steps);
+  const TypicalPrefetch typical = typical_prefetch(facts);
+  if (typical.sum.vain_bytes > 0) {
+    finding.cost_bytes =
+        static_cast<std::int64_t>(typical.per_rank_step(static_cast<double>(typical.sum.vain_bytes)));
     finding.bytes_of = BytesOf::communication;
     const double all = communicated_bytes(facts);
     if (all > 0 && static_cast<double>(*finding.cost_bytes) >= kWarning * all)

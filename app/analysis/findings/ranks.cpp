@@ -302,7 +302,7 @@ void stragglers(const Facts& facts, Found& found) {
                          "cooling, or application "
                          "clocks below those of the other GPUs."
       : why->retries > 0
-          ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in its environment; if retries go "
+          ? "Set PYTORCH_ALLOC_CONF=expandable_segments:True in its environment; if retries go "
             "on, its peak "
             "is too high: finding fragmentation."
       : longer >= kMorePositionsPct

@@ -16,6 +16,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/not_finite.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/watch.h"
 #include "instrumentation/capability.h"
 
 namespace shardscope::analysis::findings {
@@ -39,32 +40,49 @@ struct Diverged {
 };
 
 /// [Note: divergence]
-/// The loss is infinite; or the median of the last fifth of the losses is twice the lowest median of an
-/// earlier fifth and 1.2 times that of the first one: neither noise nor a temporary spike is. Or every loss
-/// of the last fifth is ten times the first one recorded: if the first updates make it explode, all fifths
-/// are high and the last may be the lowest. Or gradients that are not finite were applied: a NaN loss after
-/// that looks like one that was not recorded.
+/// The newest loss is not finite: it stays so once an update has made weights so, while a single batch may
+/// have such a loss (labels that are all ignored) and the next ones not. Or the median of the last fifth of
+/// the losses is twice the lowest median of an earlier fifth and 1.2 times that of the first one: neither
+/// noise nor a temporary spike is. Or every loss of the last fifth is ten times the first one recorded: if
+/// the first updates make it explode, all fifths are high and the last may be the lowest. Or gradients that
+/// are not finite were applied.
+///
+/// A row without a recorded loss has a NaN there, too: what was recorded is in StepRow::loss_not_finite, and
+/// of steps whose events were deleted in the moments.
+bool has_bad_loss(const Facts& facts, const store::StepRow& row) {
+  if (row.skipped) return false;  // its loss has changed nothing
+  return std::isinf(row.loss) || row.loss_not_finite ||
+         std::ranges::any_of(facts.store.moments(), [&](const store::Moment& moment) {
+           return moment.step == row.step && moment.kind == name_of(TriggerKind::loss_not_finite);
+         });
+}
+
+std::optional<Diverged> loss_not_finite(const Facts& facts) {
+  std::vector<const store::StepRow*> bad;
+  const store::StepRow* newest = nullptr;
+  for (const store::StepRow& row : facts.store.steps()) {
+    if (has_bad_loss(facts, row)) bad.push_back(&row);
+    if (std::isfinite(row.loss) && !row.skipped) newest = &row;
+  }
+  if (bad.empty() || (newest != nullptr && newest->step > bad.back()->step)) return std::nullopt;
+  // From the first one after which no loss is finite again.
+  const auto first = std::ranges::find_if(
+      bad, [&](const store::StepRow* row) { return newest == nullptr || row->step > newest->step; });
+  return Diverged{fmt::format("The loss is not finite in {} of {} steps, and in every one since step {}.",
+                              bad.size(), facts.store.steps().size(), (*first)->step),
+                  (*first)->begin_ns};
+}
+
 std::optional<Diverged> diverged_loss(const Facts& facts) {
+  if (std::optional<Diverged> out = loss_not_finite(facts)) return out;
   constexpr std::size_t kFewest = 5;
   std::vector<double> losses;
-  std::size_t bad = 0, first_bad = 0, step = 0;
   for (const double loss : facts.summary.loss) {
     if (std::isfinite(loss)) losses.push_back(loss);
-    ++step;
-  }
-  // A NaN may also be a loss that was not recorded: only infinities count.
-  for (std::size_t i = 0; i < facts.summary.loss.size(); ++i) {
-    if (!std::isinf(facts.summary.loss[i])) continue;
-    if (bad++ == 0) first_bad = i;
   }
   const auto begin_of = [&](std::size_t index) {
     return index < facts.store.steps().size() ? facts.store.steps()[index].begin_ns : 0;
   };
-  if (bad > 0) {
-    return Diverged{
-        fmt::format("The loss is infinite in {} of {} steps, first in step {}.", bad, step, first_bad),
-        begin_of(first_bad)};
-  }
   if (losses.size() < kFewest) return std::nullopt;
   const std::size_t window = std::max<std::size_t>(1, losses.size() / 5);
   const auto median_at = [&](std::size_t begin) {
@@ -84,8 +102,7 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
       least_at = begin;
     }
   }
-  // A loss that begins near 0, as a policy's does, may grow by any factor: no divergence if it began below
-  // kSmall.
+  // A loss near 0, as a policy's is, may grow by any factor: no divergence from less than kSmall.
   constexpr double kFar = 10, kSmall = 0.1;
   const double begun = losses.front();
   const auto is_far = [&](double loss) { return begun >= kSmall && loss >= kFar * begun; };
@@ -100,7 +117,7 @@ std::optional<Diverged> diverged_loss(const Facts& facts) {
                     begun, *std::ranges::max_element(losses), last, window),
         begin_of(from)};
   }
-  if (!(least > 0) || last < 2 * least || last < 1.2 * first) return std::nullopt;
+  if (least < kSmall || last < 2 * least || last < 1.2 * first) return std::nullopt;
   return Diverged{
       fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.",
                   begun, least, last, window),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <optional>
 
 #include "app/analysis/summary.h"
 #include "app/store/silences.h"
@@ -26,7 +28,7 @@ class MadeRun {
  public:
   explicit MadeRun(std::uint32_t world, std::int32_t stage = 2, const std::string& framework = {})
       : world_(world), builder_(world, stage, framework) {}
-  void step(const std::vector<Shape>& shapes, StreamId lane = StreamId::reduce) {
+  void step(const std::vector<Shape>& shapes, StreamId lane = StreamId::reduce, bool skipped = false) {
     std::int64_t come = 0, end = 0;
     for (const Shape& shape : shapes) come = std::max(come, at_ + (shape.data + shape.compute) * kMs);
     for (std::uint32_t rank = 0; rank < world_; ++rank) {
@@ -42,7 +44,8 @@ class MadeRun {
         builder_.instant(rank, come, EventKind::collective_entered, lane, step_, 0, ev::kNoId, kGatherOp);
       builder_.instant(rank, end, EventKind::collective_end, lane, step_, 0, ev::kNoId, kGatherOp, 1000,
                        4000);
-      builder_.span(rank, at_, end + kMs, EventKind::step_begin, StreamId::host, step_);
+      builder_.span(rank, at_, end + kMs, EventKind::step_begin, StreamId::host, step_, ev::kNoId,
+                    static_cast<std::uint8_t>(skipped));
     }
     ++step_;
     at_ = end + 2 * kMs;
@@ -269,6 +272,42 @@ TEST(FindingCauses, ALossThatRunsAwayIsDivergence) {
   // Neither noise nor a spike that passes is one.
   EXPECT_EQ(with_id(of({5.6, 5.5, 5.7, 5.4, 5.6, 5.5, 5.3, 5.6, 5.5, 5.4}), "divergence"), nullptr);
   EXPECT_EQ(with_id(of({5.6, 5.5, 5.4, 50, 5.3, 5.2, 5.1, 5.0, 4.9, 4.8}), "divergence"), nullptr);
+  // A policy's loss begins near 0 and may grow by any factor.
+  EXPECT_EQ(with_id(of({0.001, 0.002, 0.004, 0.006, 0.01, 0.012, 0.014, 0.016, 0.018, 0.02}), "divergence"),
+            nullptr);
+}
+
+TEST(FindingCauses, ALossThatStaysNotFiniteIsDivergence) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                   kInfinite = std::numeric_limits<double>::infinity();
+  // `skips`: a step that was skipped. Without a value: a step that recorded no loss.
+  const auto of = [](const std::vector<std::optional<double>>& losses,
+                     std::optional<std::uint32_t> skips = {}) {
+    MadeRun run(1);
+    std::uint32_t step = 0;
+    for (const std::optional<double> loss : losses) {
+      if (loss) {
+        run.builder().instant(0, run.now() + 10, EventKind::loss, StreamId::host, step, 0, ev::kNoId, 0,
+                              std::bit_cast<std::int64_t>(*loss));
+      }
+      run.step({{90, 0, 0}}, StreamId::reduce, skips == step);
+      ++step;
+    }
+    return findings_of(run.build());
+  };
+  for (const double bad : {kNan, kInfinite}) {
+    const auto findings = of({5.6, 5.5, 5.4, bad, bad, bad});
+    const Finding* found = with_id(findings, "divergence");
+    ASSERT_NE(found, nullptr) << ids(findings);
+    EXPECT_NE(found->evidence.find("not finite in 3 of 6 steps, and in every one since step 3"),
+              std::string::npos)
+        << found->evidence;
+    EXPECT_NE(with_id(of({bad}), "divergence"), nullptr);
+    // One batch whose labels are all ignored.
+    EXPECT_EQ(with_id(of({5.6, 5.5, bad, 5.4, 5.4, 5.3}), "divergence"), nullptr);
+    EXPECT_EQ(with_id(of({5.6, 5.5, 5.4, 5.4, 5.3, bad}, 5), "divergence"), nullptr);
+  }
+  EXPECT_EQ(with_id(of({5.6, 5.5, 5.4, 5.4, 5.3, std::nullopt, std::nullopt}), "divergence"), nullptr);
 }
 
 /// What costs less than a fiftieth of a step is not worth a line.
