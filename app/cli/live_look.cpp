@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "app/analysis/hang/hang.h"
 #include "app/cli/verb.h"
 #include "app/collector/local_runs.h"
 
@@ -39,24 +40,27 @@ std::string no_answer_text(const std::string& endpoint, Link link, std::uint64_t
       endpoint, wait_s, others.empty() ? "" : " (", others.empty() ? "" : others + ")");
 }
 
-std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer,
-                                              store::Store& store, double quiet_s, double wait_s) {
+LiveLook watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer, store::Store& store,
+                           std::optional<double> quiet_s, double wait_s) {
   const LookClock::time_point began = LookClock::now();
   LookClock::time_point changed = began;
   std::uint64_t events = 0;
+  double enough_s = quiet_s.value_or(0);
   for (;;) {
     viewer.poll(store, std::chrono::milliseconds(50));
     const LookClock::time_point now = LookClock::now();
     if (store.event_count() != events) {
       events = store.event_count();
       changed = now;
+      if (!quiet_s) enough_s = static_cast<double>(analysis::usual_wait_ns(store)) * 1e-9;
     }
-    const Link link = viewer.link();
-    const bool there = link == Link::live || link == Link::ended || link == Link::lost;
-    if (there && (link == Link::ended || Seconds(now - changed).count() > quiet_s))
-      return std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count();
+    LiveLook look{.quiet_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count(),
+                  .quiet = Seconds(now - changed).count() > enough_s,
+                  .link = viewer.link()};
+    const bool over = look.link == Link::ended || look.link == Link::lost;
+    if (over || (look.link == Link::live && look.quiet)) return look;
     if (Seconds(now - began).count() > wait_s) {
-      if (there && events > 0) return std::nullopt;
+      if (look.link == Link::live && events > 0) return look;
       no_answer(endpoint, viewer, store, wait_s);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -18,12 +18,17 @@ namespace shardscope::cli {
 [[nodiscard]] std::string no_answer_text(const std::string& endpoint, collector::Viewer::Link link,
                                          std::uint64_t events, std::size_t ranks, double wait_s);
 
-/// Reads until nothing has arrived for `quiet_s`, or for `wait_s`. Returns how long it was quiet, in
-/// nanoseconds; nullopt: it was not. Throws UserError where no collector answers, or the run so far is not in
-/// the store by then.
-[[nodiscard]] std::optional<std::int64_t> watch_until_quiet(const std::string& endpoint,
-                                                            collector::Viewer& viewer, store::Store& store,
-                                                            double quiet_s, double wait_s);
+/// How a look at a live run ended.
+struct LiveLook {
+  std::int64_t quiet_ns = 0;  ///< since the last event
+  bool quiet = false;         ///< for as long as was asked
+  collector::Viewer::Link link{};
+};
+/// Reads until nothing has arrived for `quiet_s`, nullopt: for longer than is usual in the run
+/// (analysis::usual_wait_ns), or until the run has ended or its collector is lost, or for `wait_s`. Throws
+/// UserError where no collector answers, or the run so far is not in the store by then.
+[[nodiscard]] LiveLook watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer,
+                                         store::Store& store, std::optional<double> quiet_s, double wait_s);
 /// Reads until the run so far is in the store, or for `wait_s`; false: then it is incomplete. Throws
 /// UserError where no collector answers.
 [[nodiscard]] bool catch_up(const std::string& endpoint, collector::Viewer& viewer, store::Store& store,

@@ -32,7 +32,7 @@ namespace {
 
 struct WhyOptions {
   std::string run, key;
-  double quiet_s = 1.5;
+  std::optional<double> quiet_s;
   double wait_s = 20;
   bool json = false, stacks = false;
   std::string ranks;                 ///< whose stacks; empty: ranks in the diagnosis
@@ -109,6 +109,13 @@ std::vector<ScriptLine> lines_of_sides(collector::Viewer& viewer, store::Store& 
   return out;
 }
 
+/// What the end of a live run's events means. Without its collector nothing is known of now.
+analysis::Watched watched_of(const LiveLook& look) {
+  constexpr std::int64_t kQuiet_ns = 1'500'000'000;  // longer than the delivery of events
+  if (look.link != collector::Viewer::Link::live) return analysis::Watched::recorded;
+  return look.quiet || look.quiet_ns >= kQuiet_ns ? analysis::Watched::quiet : analysis::Watched::running;
+}
+
 int why(const WhyOptions& options) {
   if (!options.ras.empty()) return why_by_ras(options);
   if (!options.flights.empty()) return why_by_flight_recorder(options);
@@ -123,10 +130,15 @@ int why(const WhyOptions& options) {
     throw UserError("--stacks: a recording has none; give the endpoint of a live run", 2);
   if (is_endpoint(options.run)) {
     viewer.emplace(options.run, options.key);
-    const std::optional<std::int64_t> quiet =
-        watch_until_quiet(options.run, *viewer, store, options.quiet_s, options.wait_s);
-    watched = quiet ? analysis::Watched::quiet : analysis::Watched::running;
-    quiet_ns = quiet.value_or(0);
+    const LiveLook look = watch_until_quiet(options.run, *viewer, store, options.quiet_s, options.wait_s);
+    watched = watched_of(look);
+    // A limit that the user has set decides; without one the run's own pace does.
+    if (!options.quiet_s || !look.quiet) quiet_ns = look.quiet_ns;
+    if (look.link == collector::Viewer::Link::lost)
+      say(stderr,
+          "shardscope: {}: connection to the collector lost; what follows is of the events that had "
+          "arrived\n",
+          options.run);
   } else {
     store::RecordingInfo info;
     store = store::open_recording(options.run, &info);
@@ -168,10 +180,11 @@ void add_why(CLI::App& app, Action& action) {
   verb->add_option("run", options->run,
                    "Endpoint of a collector (tcp://..., ipc://...) or recording (*.zscope)");
   verb->add_option("--key", options->key, kKeyIfAskedText);
-  verb->add_option("--quiet", options->quiet_s,
-                   "Seconds without an event after which a live run counts as hung")
-      ->check(kAboveZero)
-      ->capture_default_str();
+  verb->add_option(
+          "--quiet", options->quiet_s,
+          "Seconds without an event after which a live run counts as hung (default: three of its steps, "
+          "at least 1.5)")
+      ->check(kAboveZero);
   verb->add_option("--wait", options->wait_s, "Seconds to watch a live run at most")
       ->check(kAboveZero)
       ->capture_default_str();

@@ -3,15 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "app/analysis/hang/issued_collectives.h"
 #include "app/analysis/hang/rank_states.h"
 #include "app/analysis/hang/sentences.h"
 #include "app/analysis/hang/waits.h"
 #include "app/analysis/quantity_text.h"
+#include "app/analysis/statistics.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::analysis {
 namespace {
+
+/// Number of steps whose median is the usual length of a step.
+constexpr std::size_t kSteps = 32;
 
 constexpr const char* kGoesOn = "The run continues: events come in.";
 
@@ -33,6 +41,19 @@ std::string NamedCollective::text() const {
     out += fmt::format(" and {} more parameter{}", more_params, more_params == 1 ? "" : "s");
   if (bytes > 0) out += " (" + bytes_text(bytes) + ")";
   return out;
+}
+
+std::int64_t usual_wait_ns(const store::Store& store) {
+  constexpr std::int64_t kLeast = 1'500'000'000, kFirst = 10'000'000'000;
+  constexpr double kStepsLong = 3;
+  std::vector<double> lengths;
+  const std::span<const store::StepRow> steps = store.steps();
+  for (std::size_t i = steps.size(); i-- > 0 && lengths.size() < kSteps;) {
+    if (steps[i].end_ns != store::kOpen)
+      lengths.push_back(static_cast<double>(store::time_of(store, steps[i]).running_ns));
+  }
+  if (lengths.empty()) return kFirst;
+  return std::max(kLeast, static_cast<std::int64_t>(kStepsLong * quantile(std::move(lengths), 0.5)));
 }
 
 Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
@@ -85,15 +106,25 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool all_over = std::ranges::all_of(out.ranks, is_over);
   const bool stopped = culprit != out.ranks.end() && culprit->how == RankState::How::stopped;
   const bool died = all_over && failed == out.culprit;
-  const bool certain = watched == Watched::quiet || oldest->failed_ns != 0 || (over && !all_over) || died ||
-                       stopped || now_ns - oldest->at_ns >= kLongNs;
+  const std::int64_t usual_ns = usual_wait_ns(store);
+  const bool busy = culprit != out.ranks.end() && culprit->long_phase && !culprit->collective;
+  const bool quiet = watched == Watched::quiet && (quiet_ns == 0 || quiet_ns >= usual_ns);
+  const bool certain = oldest->failed_ns != 0 || (over && !all_over) || died || stopped ||
+                       (!busy && (quiet || now_ns - oldest->at_ns >= usual_ns));
   out.hung = certain && watched != Watched::running;
   if (watched == Watched::running) {
     out.text = kGoesOn;
   } else {
-    if (!certain) out.text = "Where the recording ends: ";
+    const bool live = watched == Watched::quiet;
+    if (!certain) out.text = live ? "Now: " : "Where the recording ends: ";
     out.text += who_waits(out, blocked, *oldest, now_ns, cut_off == out.culprit);
-    if (!certain) out.text += " Whether it was on its way is not recorded.";
+    if (!certain && live) {
+      out.text +=
+          busy ? fmt::format(" That may take long: rank {} has not stopped.", out.culprit)
+               : fmt::format(" That is no hang yet: up to {} is usual in this run.", time_text(usual_ns));
+    } else if (!certain) {
+      out.text += " Whether it was on its way is not recorded.";
+    }
     if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
   add_difference(store, out);

@@ -46,6 +46,8 @@ struct RankState {
   std::uint64_t collectives = 0;         ///< collectives begun, of those compared
   bool reported_end = false;             ///< it reported its end: all of its events have arrived
   std::string exit_message;              ///< its reported exception: type and text
+  /// It is in an evaluation, a checkpoint or the like, which has no usual length: others may wait for long.
+  bool long_phase = false;
 };
 
 /// The place at which ranks issued different collectives: the earliest one.
@@ -61,8 +63,8 @@ struct IssueDifference {
 };
 
 struct Hang {
-  /// Certain: the collective failed, the awaited rank ended or stopped, the wait lasted a second, or no
-  /// events arrive. Otherwise ranks of a healthy run may just wait for each other where a recording ends.
+  /// Certain: the collective failed, the awaited rank ended or stopped, or the wait, or the time without any
+  /// event, was longer than usual_wait_ns(). Otherwise ranks of a healthy run may just wait for each other.
   bool hung = false;
   std::string text;      ///< a paragraph: which rank waits for which, and why
   std::string headline;  ///< shortest form, while ranks wait: "Rank 0 waits for rank 2 in all-gather #12"
@@ -80,7 +82,11 @@ struct Hang {
 /// What the end of the store's events means: the end of the recording, no further events for a while, or a
 /// run that is still sending.
 enum class Watched : std::uint8_t { recorded, quiet, running };
-/// Diagnoses the state at the end of the store's events. `quiet_ns`: time since the last event arrived.
+/// A wait of this length is no hang yet: three times the median of the last completed steps, at least 1.5 s;
+/// 10 s before the first one, which compiles and allocates.
+[[nodiscard]] std::int64_t usual_wait_ns(const store::Store& store);
+/// Diagnoses the state at the end of the store's events. `quiet_ns`: time since the last event arrived; 0
+/// with Watched::quiet: longer than usual.
 [[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
                                  std::int64_t quiet_ns = 0);
 [[nodiscard]] std::string hang_json(const Hang& hang);

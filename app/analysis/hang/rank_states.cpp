@@ -43,6 +43,21 @@ std::string doing(const store::Store& store, std::uint32_t rank, const store::Sp
   }
 }
 
+/// Whether the span is of work whose length no step tells.
+bool is_long_phase(const store::Span& span) {
+  if (span.kind != EventKind::phase_begin) return false;
+  switch (ev::as<EventKind::phase_begin>(span).phase) {
+    case ev::Phase::checkpoint_save:
+    case ev::Phase::checkpoint_load:
+    case ev::Phase::evaluation:
+    case ev::Phase::generation:
+    case ev::Phase::compilation:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string last_gate(const store::Store& store, std::uint32_t rank) {
   const auto gate = store.gate_before(rank, store::Store::kEnd);
   if (!gate) return {};
@@ -117,6 +132,10 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     return out;
   }
   if (compute) out.doing = doing(store, row.rank, *compute);
+  for_each_span(store, {row.rank, StreamId::compute}, from_ns, store::Store::kEnd,
+                [&](const store::Span& span) {
+                  out.long_phase = out.long_phase || (span.end_ns == store::kOpen && is_long_phase(span));
+                });
   if (out.collective) {
     out.how = RankState::How::in_collective;
     return out;

@@ -28,11 +28,17 @@ bool HangWatch::look(const store::Store& store, Run run, Clock::time_point now) 
     set(std::nullopt, UINT64_MAX);
     return true;
   }
-  // Messages and ranks that end also change the diagnosis without being events.
-  if (of_ == store.revision() || now - made_ < kEvery) return false;
+  // Messages and ranks that end also change the diagnosis without being events; so does a wait that has
+  // become longer than is usual in this run.
+  if (of_ != store.revision()) usual_ = std::chrono::nanoseconds(analysis::usual_wait_ns(store));
+  const bool is_long = now - changed_ >= usual_;
+  if ((of_ == store.revision() && is_long == judged_long_) || now - made_ < kEvery) return false;
   made_ = now;
+  judged_long_ = is_long;
   const std::string before = hang_ ? hang_->text : std::string();
-  analysis::Hang hang = analysis::diagnose_hang(store, analysis::Watched::quiet);
+  analysis::Hang hang =
+      analysis::diagnose_hang(store, analysis::Watched::quiet,
+                              std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed_).count());
   const bool changed = !hang_ || hang.text != before;
   if (changed) {
     set(std::move(hang), store.revision());

@@ -36,6 +36,8 @@ class HangWatch {
   void set(std::optional<analysis::Hang> hang, std::uint64_t of);
   std::uint64_t events_ = 0, of_ = UINT64_MAX;
   Clock::time_point changed_{}, made_{};
+  std::chrono::nanoseconds usual_{};  ///< analysis::usual_wait_ns() of the store at its last revision
+  bool judged_long_ = false;          ///< whether the wait was longer than that when the diagnosis was made
   std::optional<analysis::Hang> hang_;
   analysis::Hang none_;
   bool over_ = false;  ///< hang_ was diagnosed after the run was over

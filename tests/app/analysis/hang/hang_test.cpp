@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/app/analysis/hang/hang_runs.h"
 
 namespace shardscope::analysis {
@@ -41,6 +43,31 @@ TEST(Hang, ARankIsInItsOldestOpenCollective) {
     ASSERT_TRUE(hang.ranks[0].collective);
     EXPECT_EQ(hang.ranks[0].collective->sequence, 1U) << stopped;
     EXPECT_EQ(hang.ranks[0].how == RankState::How::stopped, stopped);
+  }
+}
+
+/// Of a run whose steps take four seconds nothing for two is usual, and what has no usual length is no hang
+/// at all.
+TEST(Hang, AWaitThatIsUsualInTheRunIsNoHang) {
+  for (const auto& [quiet_ns, saves, hung] :
+       {std::tuple(2'000'000'000, false, false), std::tuple(11'900'000'000, false, false),
+        std::tuple(12'100'000'000, false, true), std::tuple(60'000'000'000, true, false)}) {
+    RunBuilder run(2);
+    const std::int64_t begun = 4'000'000'000;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      run.span(rank, 0, begun, EventKind::step_begin, StreamId::host, 0);
+      run.instant(rank, begun + 1, EventKind::step_begin, StreamId::host, 1);
+    }
+    open_gather(run, 0, begun + 2'000'000, 1);
+    run.instant(1, begun + 2'000'000, EventKind::phase_begin, StreamId::compute, 1, 0, ev::kNoId,
+                static_cast<std::uint8_t>(saves ? ev::Phase::checkpoint_save : ev::Phase::forward));
+    const Hang hang = diagnose_hang(run.build(), Watched::quiet, quiet_ns);
+    EXPECT_EQ(hang.hung, hung) << quiet_ns << saves;
+    EXPECT_EQ(hang.culprit, 1U);
+    EXPECT_EQ(hang.text.starts_with("Now: Rank 0 waits"), !hung) << hang.text;
+    EXPECT_EQ(hang.text.find("up to 12.0 s is usual") != std::string::npos, !hung && !saves) << hang.text;
+    EXPECT_EQ(hang.text.find("That may take long: rank 1 has not stopped") != std::string::npos, saves)
+        << hang.text;
   }
 }
 

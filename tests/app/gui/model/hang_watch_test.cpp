@@ -32,6 +32,8 @@ class HangWatchTest : public testing::Test {
     }
     add(0, 1'000'000, ev::EventKind::step_begin, ev::StreamId::host);
     add(1, 1'000'000, ev::EventKind::step_begin, ev::StreamId::host);
+    add(0, 1'500'000, ev::EventKind::step_end, ev::StreamId::host);
+    add(1, 1'500'000, ev::EventKind::step_end, ev::StreamId::host);
     add(0, 2'000'000, ev::EventKind::collective_begin, ev::StreamId::gather);
   }
   void add(std::uint32_t rank, std::int64_t at_ns, ev::EventKind kind, ev::StreamId stream) {
