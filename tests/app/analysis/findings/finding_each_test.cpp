@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "app/analysis/advice.h"
@@ -170,15 +171,23 @@ TEST(FindingEach, AClockThatIsNotKnownWell) {
 }
 
 TEST(FindingEach, AnAllocatorThatHoldsPiecesOrHadToFreeItsCache) {
-  for (const auto& [split, retries] : {std::pair(10, 0), std::pair(300, 0), std::pair(10, 2)}) {
-    EachRun run(1);
-    run.builder().instant(0, 9 * kTenMs + 1'000'000, EventKind::allocator_state, StreamId::host,
-                          static_cast<std::uint32_t>(retries), 0, ev::kNoId,
-                          static_cast<std::uint8_t>(ev::MemoryPool::device), 1000, split);
+  // `before`: retries until the steps that are judged, of the warm-up.
+  for (const auto& [split, before, retries] :
+       {std::tuple(10, 0, 0), std::tuple(300, 0, 0), std::tuple(10, 0, 2), std::tuple(10, 2, 2)}) {
+    EachRun run(2);
+    for (const auto& [step, count] : {std::pair(0, before), std::pair(9, retries)}) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        run.builder().instant(rank, step * kTenMs + 1'000'000, EventKind::allocator_state, StreamId::host,
+                              static_cast<std::uint32_t>(rank == 0 ? before : count), 0, ev::kNoId,
+                              static_cast<std::uint8_t>(ev::MemoryPool::device), 1000,
+                              rank == 0 ? 10 : split);
+      }
+    }
     const Finding* found = run.with("fragmentation", run.summary());
-    ASSERT_EQ(found != nullptr, split > 200 || retries > 0) << split << " " << retries;
+    ASSERT_EQ(found != nullptr, split > 200 || retries > before) << split << " " << retries;
     if (found == nullptr) continue;
-    EXPECT_EQ(found->severity, retries > 0 ? ev::Severity::warning : ev::Severity::info);
+    EXPECT_EQ(found->rank, 1U) << "the one with most";
+    EXPECT_EQ(found->severity, retries > before ? ev::Severity::warning : ev::Severity::info);
     EXPECT_EQ(found->cost_bytes, split);
   }
 }
