@@ -92,7 +92,13 @@ struct Slow {
     std::uint64_t count = 0;
   };
   std::map<std::pair<ev::CollectiveOp, std::int64_t>, Excess> compared;
-  /// How much longer such a collective takes than in other groups, as a mean; 0: not compared.
+  /// How much longer a collective takes than in other groups, as a mean over all that were compared.
+  [[nodiscard]] double mean_excess_ns() const {
+    std::uint64_t count = 0;
+    for (const auto& [what, one] : compared) count += one.count;
+    return count > 0 ? (ns - usual_ns) / static_cast<double>(count) : 0;
+  }
+  /// The same of one kind of collective; 0: not compared.
   [[nodiscard]] std::int64_t excess_of(ev::CollectiveOp op, std::int64_t bytes) const {
     const auto found = compared.find({op, bytes});
     return found == compared.end()
@@ -100,6 +106,18 @@ struct Slow {
                : std::llround(std::max(0.0, found->second.ns / static_cast<double>(found->second.count)));
   }
 };
+
+/// By how much two clocks may be wrong against each other. A transfer is counted from the entry of its last
+/// rank, on that rank's clock, to an end on another: an offset shortens a group's transfers by as much in
+/// every step, so that the groups compared with it seem slow.
+double clock_error_ns(const Facts& facts) {
+  std::int64_t largest = 0, second = 0;
+  for (const RankSummary& rank : facts.summary.ranks) {
+    second = std::max(second, std::min(largest, rank.clock_residual_ns));
+    largest = std::max(largest, rank.clock_residual_ns);
+  }
+  return static_cast<double>(largest + second);
+}
 
 void add_step(const Step& step, std::map<Ranks, Slow>& groups) {
   std::map<Ranks, double> excess;
@@ -254,10 +272,10 @@ std::string excess_text(const SlowGroup& one, std::size_t groups) {
 /// Groups that transfer the same bytes with the same operation among as many ranks on as many hosts take
 /// equally long if their links are equal. A group is slow if it takes 25 % longer than the median of the
 /// others, significantly: the interval of its excess over steps is above 0, at a confidence that shares 5 %
-/// among all compared groups (Bonferroni). If several are slow and have ranks in common, of which no group is
-/// as fast as the others, the link of these ranks is reported. Else the slow group with the highest cost: one
-/// whose excess is hidden must not mask another. Transfers begin when the last rank has entered: late ranks
-/// are found by stragglers().
+/// among all compared groups (Bonferroni); and if the excess of a transfer is more than the clocks may be
+/// wrong. If several are slow and have ranks in common, of which no group is as fast as the others, the link
+/// of these ranks is reported. Else the slow group with the highest cost: one whose excess is hidden must not
+/// mask another. Transfers begin when the last rank has entered: late ranks are found by stragglers().
 void slow_links(const Facts& facts, Found& found) {
   constexpr double kSlower = 1.25;
   constexpr std::size_t kSteps = 8, kShown = 4;
@@ -271,9 +289,10 @@ void slow_links(const Facts& facts, Found& found) {
   }
   std::erase_if(groups, [](const auto& group) { return group.second.excess_ms.size() < kFewestSteps; });
   const double confidence = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
+  const double clock_error = clock_error_ns(facts);
   std::vector<SlowGroup> slow;
   for (const auto& [ranks, one] : groups) {
-    if (one.ns < kSlower * one.usual_ns) continue;
+    if (one.ns < kSlower * one.usual_ns || one.mean_excess_ns() <= clock_error) continue;
     const auto interval = mean_interval(one.excess_ms, confidence);
     if (interval && interval->low > 0) slow.push_back({&ranks, &one, *interval});
   }

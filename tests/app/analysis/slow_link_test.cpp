@@ -126,6 +126,21 @@ TEST(SlowLink, OneThatIsSlowAgainstTheOthers) {
   EXPECT_FALSE(slow_link(late)) << "that is a straggler";
 }
 
+/// An offset of a clock shortens or lengthens all transfers alike, so that no interval over steps shows it.
+TEST(SlowLink, NoMoreThanTheClocksMayBeWrongIsNone) {
+  PairsRun run;
+  run.pairs[2].slow_ns = 2 * kMs;
+  RunBuilder builder(kPairRanks, 2);
+  const store::Store& store = build(run, builder);
+  Summary summary = summarize(store);
+  for (const auto& [residual_ns, slow] :
+       {std::pair(std::int64_t{900'000}, true), std::pair(std::int64_t{1'100'000}, false)}) {
+    for (const std::uint32_t rank : {0U, 7U}) summary.ranks[rank].clock_residual_ns = residual_ns;
+    const auto findings = find(store, summary);
+    EXPECT_EQ(std::ranges::find(findings, "slow_link", &Finding::id) != findings.end(), slow) << residual_ns;
+  }
+}
+
 TEST(SlowLink, OneStepThatTookLongIsChanceAndHidesNoOther) {
   // A mean of 1.375 times the others', in an interval that holds 0.
   PairsRun jump;
