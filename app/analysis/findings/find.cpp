@@ -74,8 +74,8 @@ constexpr std::array kKinds{
 /// Causes before symptoms.
 constexpr std::array kRules{
     rehearsals,
-    rank_failures,
     hangs,
+    rank_failures,
     losses_of_events,
     wrong_emission,
     damage,

@@ -1,4 +1,4 @@
-// Defects of a run or its recording: failed ranks, missing events, damage, clocks.
+// Defects of a recording: an injected fault, missing events, damage, clocks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,38 +27,6 @@ void rehearsals(const Facts& facts, Found& found) {
                   *fault + ". Other findings may be consequences of it.",
                   "Nothing is wrong with the program: run it without --fault."};
   finding.id = kRehearsedFault;
-  found.add(std::move(finding));
-}
-
-void rank_failures(const Facts& facts, Found& found) {
-  const store::Store& store = facts.store;
-  const std::optional<store::RankEnd> first = store::first_failure(store);
-  if (!first) return;
-  // The one that failed first is the problem; the others end because it is gone.
-  const bool by_itself = first->how == store::RankEnd::How::failed;
-  std::string evidence = store::words_on(store, *first);
-  if (!by_itself) {
-    evidence = fmt::format("Its last event is at {} and it never reported its end.{}{}",
-                           store::seconds_text(first->at_ns), evidence.empty() ? "" : " ",
-                           evidence.empty() ? "" : "R" + evidence.substr(1) + ".");
-  }
-  std::string others;
-  for (const store::RankRow& rank : store.ranks()) {
-    if (rank.rank == first->rank || !store::is_failure(store::rank_end(store, rank).how)) continue;
-    others += fmt::format("{}{}", others.empty() ? "" : ", ", rank.rank);
-  }
-  Finding finding{Severity::error,
-                  "R" + store::text_of(*first).substr(1),
-                  evidence,
-                  by_itself ? "Read its last message; the other ranks end because it is gone."
-                            : "Look on its host for what killed it: out of memory, a signal, a crash.",
-                  first->at_ns,
-                  first->rank};
-  finding.id = "rank_failed";
-  if (!others.empty()) {
-    finding.explains.push_back(fmt::format(
-        "Ranks failed after rank {}, for which they wait in every collective: {}", first->rank, others));
-  }
   found.add(std::move(finding));
 }
 
@@ -173,25 +141,6 @@ void damage(const Facts& facts, Found& found) {
       0,
       ev::kNoId};
   finding.id = "recording_damaged";
-  found.add(std::move(finding));
-}
-
-/// Waiting for a rank that has ended never completes. A rank that is only late looks the same at first: `why`
-/// watches a live run until no more events arrive, this rule does not.
-void hangs(const Facts& facts, Found& found) {
-  const auto ended = [](const store::RankRow& rank) { return rank.finished && rank.exit_code == 0; };
-  const auto ranks = facts.store.ranks();
-  const auto count = std::ranges::count_if(ranks, ended);
-  if (count == 0 || count == static_cast<std::ptrdiff_t>(ranks.size()) || found.has("rank_failed")) return;
-  const Hang hang = diagnose_hang(facts.store);
-  if (!hang.hung) return;
-  Finding finding{Severity::error,
-                  fmt::format("The run hangs: rank {} ended and is waited for", hang.culprit),
-                  hang.text,
-                  "Look at why it ended before the others: another number of batches, a branch that returns.",
-                  hang.since_ns,
-                  hang.culprit};
-  finding.id = "hang";
   found.add(std::move(finding));
 }
 
