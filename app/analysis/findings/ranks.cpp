@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -188,7 +190,7 @@ void single_stops(const Facts& facts, Found& found) {
       finding.at_ns = step.ranks.front().begin_ns;
       finding.until_ns = step.ranks.front().end_ns;
     }
-    finding.evidence += " No other figure here includes it.";
+    finding.evidence += " No cost of another finding includes it.";
     finding.next_step =
         "A single event, not typical of the run: look on the host for what stopped the process then (a "
         "signal, "
@@ -221,26 +223,68 @@ void data_starvation(const Facts& facts, Found& found) {
   found.add_by_cost(facts, worst.data, std::move(finding));
 }
 
+namespace {
+
+/// A rank that others wait for, and why it is late.
+struct Straggler {
+  const RankFacts* late = nullptr;
+  WhyLate why;
+  std::size_t steps = 0;                     ///< in which it was compared
+  std::optional<ConfidenceInterval> longer;  ///< per step, in milliseconds
+
+  static constexpr std::size_t kFewest = 4;
+  [[nodiscard]] bool few() const { return steps < kFewest; }
+};
+
 /// [Note: a straggler in few steps]
 /// Some rank is always the slowest. A rank is reported only if its excess over the others is significant: the
 /// interval of its mean over steps is above 0, at 95 % shared among the ranks from which it was selected;
 /// with fewer than kFewest steps as a note at most.
-void stragglers(const Facts& facts, Found& found) {
-  constexpr double kLasting = 0.6, kMorePositionsPct = 5;
-  constexpr std::size_t kFewest = 4;
-  if (facts.ranks.size() < 2) return;
-  const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
-  const double waited = late.others_waited;
-  if (facts.share(waited) < kNote) return;
-  const std::optional<WhyLate> why = why_late_of(facts, late.rank);
-  if (!why || why->excess_ms() < waited / 2) return;  // ranks take turns in being last
-  const double usual = why->usual_ms;
-  const bool computes = why->part == WhyLate::Part::compute;
-  if (computes && (!is_slow(late.compute, usual) || late.lasting < kLasting)) return;
+std::optional<Straggler> straggler(const Facts& facts, const RankFacts& late) {
+  constexpr double kLasting = 0.6;
+  std::optional<WhyLate> why = why_late_of(facts, late.rank);
+  if (!why || why->excess_ms() < late.others_waited / 2)
+    return std::nullopt;  // ranks take turns in being last
+  if (why->part == WhyLate::Part::compute &&
+      (!is_slow(late.compute, why->usual_ms) || late.lasting < kLasting))
+    return std::nullopt;
   const std::vector<double> series = excess_by_step(facts, late, *why);
-  const auto interval = mean_interval(series, 1 - 0.05 / static_cast<double>(facts.ranks.size()));
-  const bool few = series.size() < kFewest;
-  if (interval ? interval->low <= 0 : facts.share(waited) < kWarning) return;
+  Straggler out{.late = &late,
+                .why = std::move(*why),
+                .steps = series.size(),
+                .longer = mean_interval(series, 1 - 0.05 / static_cast<double>(facts.ranks.size()))};
+  const bool significant = out.longer ? out.longer->low > 0 : facts.share(late.others_waited) >= kWarning;
+  return significant ? std::optional(std::move(out)) : std::nullopt;
+}
+
+/// All of them, the one that others wait for longest first. The first may only be late by chance, and several
+/// may be.
+std::vector<Straggler> all_stragglers(const Facts& facts) {
+  constexpr std::size_t kMost = 16;
+  std::vector<const RankFacts*> late;
+  for (const RankFacts& one : facts.ranks) {
+    if (facts.share(one.others_waited) >= kNote) late.push_back(&one);
+  }
+  std::ranges::stable_sort(late, std::greater{}, &RankFacts::others_waited);
+  std::vector<Straggler> out;
+  for (std::size_t i = 0; i < late.size() && i < kMost; ++i) {
+    if (std::optional<Straggler> one = straggler(facts, *late[i])) out.push_back(std::move(*one));
+  }
+  return out;
+}
+
+}  // namespace
+
+void stragglers(const Facts& facts, Found& found) {
+  constexpr double kMorePositionsPct = 5;
+  if (facts.ranks.size() < 2) return;
+  const std::vector<Straggler> all = all_stragglers(facts);
+  if (all.empty()) return;
+  const RankFacts& late = *all.front().late;
+  const WhyLate* const why = &all.front().why;
+  const auto& interval = all.front().longer;
+  const double waited = late.others_waited, usual = why->usual_ms;
+  const bool few = all.front().few(), computes = why->part == WhyLate::Part::compute;
   if (found.has("data_starvation") && why->for_data) {
     found.follows("data_starvation",
                   fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
@@ -276,9 +320,15 @@ void stragglers(const Facts& facts, Found& found) {
     finding.evidence += fmt::format(" By steps it takes {:.1f} to {:.1f} ms longer than they do (95 %).",
                                     interval->low, interval->high);
   } else if (few) {
-    finding.evidence += fmt::format(" Seen in {} step{}: too few to tell it from chance.", series.size(),
-                                    series.size() == 1 ? "" : "s");
+    finding.evidence += fmt::format(" Seen in {} step{}: too few to tell it from chance.", all.front().steps,
+                                    all.front().steps == 1 ? "" : "s");
   }
+  constexpr std::size_t kShown = 4;
+  for (std::size_t i = 1; i < all.size() && i <= kShown; ++i) {
+    finding.evidence += fmt::format(" So is rank {}: each of the others waits {:.1f} ms of a step for it.",
+                                    all[i].late->rank, all[i].late->others_waited);
+  }
+  if (all.size() > kShown + 1) finding.evidence += fmt::format(" {} more are.", all.size() - kShown - 1);
   const double longer = computes ? 100 * (positions_ratio(facts, late.rank) - 1) : 0;
   if (longer >= kMorePositionsPct) {
     finding.evidence +=

@@ -133,6 +133,17 @@ TEST(FindingCauses, AStragglerWithLongerMicroBatchesIsToldSo) {
   }
 }
 
+/// Rank 1 is late by more, in a third of the steps; rank 2 in every one.
+TEST(FindingCauses, AStragglerIsFoundBehindARankThatIsLateByChance) {
+  MadeRun run(4);
+  for (std::uint32_t step = 0; step < kSteps; ++step)
+    run.step({{80, 5, 0}, {step % 3 == 2 ? 130 : 80, 5, 0}, {100, 5, 0}, {80, 5, 0}});
+  const auto findings = findings_of(run.build());
+  const Finding* found = with_id(findings, "straggler");
+  ASSERT_NE(found, nullptr) << ids(findings);
+  EXPECT_EQ(found->rank, 2U) << found->evidence;
+}
+
 TEST(FindingCauses, RanksThatTakeTurnsInComingLastAreNoStragglers) {
   MadeRun run(2);
   for (std::uint32_t step = 0; step < kSteps; ++step) {
