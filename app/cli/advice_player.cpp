@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,24 @@ constexpr std::uint64_t kMostStepEvents = 500'000;
 
 using analysis::attached::AttachedRun;
 
-constexpr const char* kAllPlayed = "as many changes were played as `--plays` allows";
+/// How many changes may be played, and for how long.
+class Budget {
+ public:
+  explicit Budget(std::size_t plays) : left_(plays) {}
+  /// Why no further change is played; empty: this one is.
+  std::string take() {
+    if (left_ == 0) return "as many changes were played as `--plays` allows";
+    if (Clock::now() > until_)
+      return fmt::format("the {:.0f} s for it were over; `shardscope what-if` plays it", kAdviceSeconds);
+    --left_;
+    return {};
+  }
+
+ private:
+  std::size_t left_;
+  Clock::time_point until_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                std::chrono::duration<double>(kAdviceSeconds));
+};
 
 /// Why a step is too large; empty if it is not.
 std::string too_many_events(const store::Store& store) {
@@ -47,7 +65,7 @@ std::string too_many_events(const store::Store& store) {
 class AttachedPlayer {
  public:
   AttachedPlayer(const store::Store& store, std::size_t plays)
-      : store_(&store), left_(plays), why_not_(reason(store)) {}
+      : store_(&store), budget_(plays), why_not_(reason(store)) {}
 
   analysis::PlayOutcome play(const std::vector<analysis::Change>& changes) {
     if (why_not_.empty() && !run_) {
@@ -56,8 +74,7 @@ class AttachedPlayer {
     }
     if (!why_not_.empty()) return {.refused = why_not_};
     if (changes.empty()) return {.step_ms = run_->costs().step_ms};
-    if (left_ == 0) return {.refused = kAllPlayed};
-    --left_;
+    if (std::string spent = budget_.take(); !spent.empty()) return {.refused = std::move(spent)};
     try {
       const plan::ZeroConfig zero =
           analysis::attached::changed_settings(store_->tables(), run_->recorded_settings(), changes);
@@ -79,7 +96,7 @@ class AttachedPlayer {
   }
 
   const store::Store* store_;
-  std::size_t left_;
+  Budget budget_;
   std::string why_not_;
   std::optional<AttachedRun> run_;
 };
@@ -87,17 +104,13 @@ class AttachedPlayer {
 class AdvicePlayer {
  public:
   AdvicePlayer(std::string path, const store::Store& store, std::size_t plays)
-      : path_(std::move(path)), left_(plays), why_not_(reason(store)) {}
+      : path_(std::move(path)), budget_(plays), why_not_(reason(store)) {}
 
   analysis::PlayOutcome play(const std::vector<analysis::Change>& changes) {
     if (why_not_.empty() && !run_) fit();
     if (!why_not_.empty()) return {.refused = why_not_};
     if (changes.empty()) return recorded_;
-    if (left_ == 0) return {.refused = kAllPlayed};
-    if (Clock::now() > until_)
-      return {.refused = fmt::format("the {:.0f} s for it were over; `shardscope what-if` plays it",
-                                     kAdviceSeconds)};
-    --left_;
+    if (std::string spent = budget_.take(); !spent.empty()) return {.refused = std::move(spent)};
     std::vector<std::string> sets;
     for (const analysis::Change& change : changes) sets.push_back(change.key + "=" + change.value);
     return run_->outcome_of(sets);
@@ -129,10 +142,8 @@ class AdvicePlayer {
   }
 
   std::string path_;
-  std::size_t left_;
+  Budget budget_;
   std::string why_not_;
-  Clock::time_point until_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                std::chrono::duration<double>(kAdviceSeconds));
   std::optional<ReplayedRun> run_;
   analysis::PlayOutcome recorded_;
 };
