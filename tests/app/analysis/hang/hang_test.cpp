@@ -49,9 +49,10 @@ TEST(Hang, ARankIsInItsOldestOpenCollective) {
 /// Of a run whose steps take four seconds nothing for two is usual, and what has no usual length is no hang
 /// at all.
 TEST(Hang, AWaitThatIsUsualInTheRunIsNoHang) {
-  for (const auto& [quiet_ns, saves, hung] :
-       {std::tuple(2'000'000'000, false, false), std::tuple(11'900'000'000, false, false),
-        std::tuple(12'100'000'000, false, true), std::tuple(60'000'000'000, true, false)}) {
+  for (const auto& [quiet_ns, saves, hung] : {std::tuple(std::int64_t{2'000'000'000}, false, false),
+                                              std::tuple(std::int64_t{11'900'000'000}, false, false),
+                                              std::tuple(std::int64_t{12'100'000'000}, false, true),
+                                              std::tuple(std::int64_t{60'000'000'000}, true, false)}) {
     RunBuilder run(2);
     const std::int64_t begun = 4'000'000'000;
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
