@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
@@ -15,6 +16,7 @@
 #include "app/store/control_text.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 #include "assets/assets.h"
 #include "instrumentation/emission_cost.h"
 
@@ -55,7 +57,23 @@ std::string key_figures_html(const analysis::Summary& s, const std::optional<ana
   return out + "</dl>";
 }
 
-std::string findings_html(const std::vector<analysis::Finding>& findings) {
+/// "Seen at 1.234 s, in step 12, on rank 3.": where to look in the window, and in the timeline below if it
+/// has the step.
+std::string place_html(const store::Store& store, const analysis::Finding& finding) {
+  std::string out;
+  if (finding.at_ns > 0) {
+    out = "Seen at " + store::seconds_text(finding.at_ns);
+    const auto steps = store.steps();
+    const auto after = std::ranges::upper_bound(steps, finding.at_ns, {}, &store::StepRow::begin_ns);
+    if (after != steps.begin() && std::prev(after)->end_ns > finding.at_ns)
+      out += fmt::format(", in step {}", std::prev(after)->step);
+  }
+  if (finding.rank != instrumentation::kNoId)
+    out += fmt::format("{}on rank {}", out.empty() ? "Seen " : ", ", finding.rank);
+  return out.empty() ? out : "<br>" + out + ".";
+}
+
+std::string findings_html(const store::Store& store, const std::vector<analysis::Finding>& findings) {
   if (findings.empty()) return "<p class=verdict>Nothing stands out in this run.</p>";
   std::string out;
   for (const analysis::Finding& finding : findings) {
@@ -64,7 +82,7 @@ std::string findings_html(const std::vector<analysis::Finding>& findings) {
     if (finding.cost_once_ms) cost += fmt::format("<span>{:.0f} ms once</span>", *finding.cost_once_ms);
     if (finding.cost_bytes) cost += fmt::format("<span>{}</span>", analysis::bytes_cost_text(finding));
     if (!cost.empty()) cost = "<p class=cost>Cost: " + cost + "</p>";
-    std::string more;
+    std::string more = place_html(store, finding);
     for (const std::string& follower : finding.explains) more += "<br>Explains: " + escape_html(follower);
     std::string changes;
     for (const analysis::Change& change : finding.changes)
@@ -146,7 +164,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
        {"kind_of_run", std::string(s.simulated ? " · simulated: no rank trained" : "") +
                            (s.link_gbps > 0 ? " · emulated link" : "")},
        {"key_figures", key_figures_html(s, largest)},
-       {"findings", findings_html(findings != nullptr ? *findings : analysis::find(store, s, digest))},
+       {"findings", findings_html(store, findings != nullptr ? *findings : analysis::find(store, s, digest))},
        {"notes", notes_html(store, notes)},
        {"comparison", comparison ? comparison_html(comparison->figures, comparison->a, comparison->b) : ""},
        {"identity", identity_html(store, s)},

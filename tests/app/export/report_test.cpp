@@ -116,6 +116,22 @@ TEST(Report, NamesAWaitInTheFrameworksWords) {
               testing::Contains("waits for unshard of group model, unshard 6 100000"));
 }
 
+TEST(Report, SaysWhereAFindingIsToBeSeen) {
+  const store::Store store = one_step({});
+  const auto page = [&](std::int64_t at_ns, std::uint32_t rank) {
+    analysis::Finding finding;
+    finding.title = "Something";
+    finding.at_ns = at_ns;
+    finding.rank = rank;
+    const std::vector<analysis::Finding> findings{finding};
+    return html_report(store, analysis::summarize(store), {}, std::nullopt, {}, &findings);
+  };
+  EXPECT_THAT(page(500'000, 0), testing::HasSubstr("<br>Seen at 0.001 s, in step 0, on rank 0."));
+  EXPECT_THAT(page(2'000'000, ev::kNoId), testing::HasSubstr("<br>Seen at 0.002 s."));
+  EXPECT_THAT(page(0, 3), testing::HasSubstr("<br>Seen on rank 3."));
+  EXPECT_THAT(page(0, ev::kNoId), testing::Not(testing::HasSubstr("Seen ")));
+}
+
 /// Copies have the detail of memory events: where there is none of these, they lie in what looks idle.
 TEST(Report, DoesNotCallIdleWhatMayHaveBeenCopying) {
   std::vector<ev::Event> events{
