@@ -11,6 +11,7 @@
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/free_parts.h"
 #include "app/analysis/slow_rank.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/why_late.h"
@@ -205,6 +206,21 @@ Facts facts_of(const store::Store& store, const Summary& summary, const Digest& 
   for (std::int64_t& ns : facts.path_ns) ns /= std::max<std::int64_t>(paths, 1);
   read_settings(facts);
   return facts;
+}
+
+std::optional<double> gain_without(const Facts& facts, PathPart part) {
+  std::int64_t gained = 0;
+  std::size_t steps = 0;
+  for (const std::size_t index : facts.typical) {
+    const StepDigest& step = facts.digest.steps()[index];
+    if (!step.path || !was_replayed(step.path_gains)) continue;
+    const std::int64_t ns = step.path_gains[static_cast<std::size_t>(part)];
+    if (ns == kNotReplayed) continue;
+    gained += ns;
+    ++steps;
+  }
+  if (steps == 0) return std::nullopt;
+  return static_cast<double>(gained) * 1e-6 / static_cast<double>(steps);
 }
 
 }  // namespace shardscope::analysis::findings

@@ -168,6 +168,10 @@ void look_at_a_step(const Facts& facts, Finding& finding);
 
 /// From the first begin to the last end over ranks, without checkpoints.
 [[nodiscard]] double length_ms(const StepDigest& step);
+/// How much shorter a typical step would be if this part of its critical path took no time, in milliseconds:
+/// bounded by what comes next (free_parts.h). A mean over the typical steps that could be replayed; nullopt
+/// if none could.
+[[nodiscard]] std::optional<double> gain_without(const Facts& facts, PathPart part);
 /// "12.3 of 100.0 ms (12 %)".
 [[nodiscard]] std::string of_step(const Facts& facts, double ms);
 /// False for a single rank.

@@ -219,6 +219,11 @@ void data_starvation(const Facts& facts, Found& found) {
           : "Load ahead: more workers (num_workers), prefetch_factor, pinned memory in the data loader; no "
             "setting of "
             "the partitioning changes this.";
+  if (const std::optional<double> gain = gain_without(facts, PathPart::data)) {
+    finding.gain_ms = std::min(*gain, worst.data);
+    finding.gain_basis =
+        "if no rank waited for data: the critical path without these waits, up to what bounds it next";
+  }
   finding.rank = worst.rank;
   found.add_by_cost(facts, worst.data, std::move(finding));
 }

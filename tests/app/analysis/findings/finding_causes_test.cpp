@@ -202,6 +202,20 @@ TEST(FindingCauses, DataThatDoesNotComeIsNamedWithItsCost) {
   ASSERT_NE(found, nullptr) << ids(findings);
   EXPECT_NEAR(*found->cost_ms, 80, 0.5);
   EXPECT_EQ(found->severity, ev::Severity::warning);
+  ASSERT_TRUE(found->gain_ms);
+  EXPECT_NEAR(*found->gain_ms, 80, 0.5);
+}
+
+/// Without its wait of 60 ms rank 1 is there after 90 ms, when the other rank still computes for 40.
+TEST(FindingCauses, WhatDataCostsIsNotAllGained) {
+  MadeRun run(2);
+  for (std::uint32_t step = 0; step < kSteps; ++step) run.step({{130, 1, 0}, {90, 1, 60}});
+  const auto findings = findings_of(run.build());
+  const Finding* found = with_id(findings, "data_starvation");
+  ASSERT_NE(found, nullptr) << ids(findings);
+  EXPECT_NEAR(*found->cost_ms, 60, 0.5);
+  ASSERT_TRUE(found->gain_ms);
+  EXPECT_NEAR(*found->gain_ms, 20, 0.5);
 }
 
 TEST(FindingCauses, ARankWithoutDataIsTheCauseOfTheOthersWaiting) {
