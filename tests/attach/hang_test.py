@@ -20,6 +20,7 @@ ENDS = ("dies", "returns")
 WAIT = r"^Ranks 0, 2 wait in all-gather #N for {} (B) for rank 1, since S (at least S). Rank 1 never entered it: it {}"
 BETWEEN = "is between two steps, after step 1; the last gate that it passed is optimizer 1"
 ENDED = r"^(Ranks 0, 2|Rank 0|Rank 2) wait(s|ed)? in all-gather #N for {} (B) for rank 1, since S"
+WAIT2, ENDED2 = WAIT.replace("all-gather", "all-reduce"), ENDED.replace("all-gather", "all-reduce")
 ABORTED = r".* Rank 1 ended with SIGABRT: not caught: gloo::EnforceNotMet: .*op.preamble.length <= op.nbytes"
 SAID = {
     ("fsdp2", "fewer"): WAIT.format("blocks.0", BETWEEN),
@@ -45,6 +46,10 @@ SAID = {
                            r"where ranks 0, 2 ran blocks.0.",
     ("zero3", "saves"): r"The ranks issued different collectives (size): rank 1 all-gather #N (B); ranks 0, 2 all-gather #N for Net (B)."
                         + ABORTED,
+    ("zero2", "fewer"): WAIT2.format("blocks.3 and 7 more parameters", BETWEEN),
+    ("zero2", "stops"): WAIT2.format("blocks.3 and 7 more parameters", "is stopped since S"),
+    ("zero2", "dies"): ENDED2.format("blocks.3 and 7 more parameters"),
+    ("zero2", "returns"): ENDED2.format("blocks.3 and 7 more parameters"),
     # Of stage 2 another order of modules changes no collective: nothing hangs. A bucket without a module's gradients is a smaller one.
     ("zero2", "skips"): r"The ranks issued different collectives (size): rank 1 all-reduce #N for blocks.3 and 5 more parameters (B); "
                         r"ranks 0, 2 all-reduce #N for blocks.3 and 7 more parameters (B). In the forward of micro-step 0 rank 1 ran blocks.2 "
@@ -144,6 +149,21 @@ class Hangs(unittest.TestCase):
 
     def test_a_rank_that_dies(self):
         self.blames("fsdp2", "dies")
+
+    @slow
+    def test_a_recorded_time_out_blames_the_rank_that_never_came(self):
+        """The ranks that wait fail first, and the launcher then ends the one that they wait for."""
+        for framework in ("fsdp2", "zero2", "zero3"):
+            with self.subTest(framework=framework):
+                recording = folder() / f"late-{framework}.zscope"
+                output = runs.finish(runs.start(runs.attach(recording) + runs.torchrun(SCRIPT, framework, "late", 600, ranks=3)),
+                                     expected=None)
+                self.assertIn("imed out", output)
+                done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
+                found = json.loads(done.stdout)
+                self.assertEqual((found[0]["id"], found[0]["rank"]), ("hang", ODD), found)
+                self.assertRegex(found[0]["explains"][0], "^Ranks .*then failed")
+                self.assertNotIn("rank_failed", [one["id"] for one in found])
 
     @slow
     def test_every_way_to_part(self):

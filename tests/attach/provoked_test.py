@@ -171,5 +171,20 @@ class Accumulates(unittest.TestCase):
         self.assertLessEqual(more, 1.01 * float(number) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit])
 
 
+@slow
+class HeldAfterUse(unittest.TestCase):
+    def test_fsdp2_groups_that_are_not_resharded(self):
+        found, before = advised("held_fsdp2")
+        self.assertIn("held_after_use", found)
+        self.assertIn("reshard_after_forward=True", found["held_after_use"]["next_step"])
+        after_found, after = advised("held_fsdp2", "followed")
+        self.assertNotIn("held_after_use", after_found)
+        # What it names is gone from the peak, which then lies elsewhere.
+        self.assertLess(peak_of(after), peak_of(before))
+        self.assertLessEqual(peak_of(before) - peak_of(after), found["held_after_use"]["cost_bytes"])
+        # One more gather of each layer in the backward.
+        self.assertGreater(bytes_of(after, "all_gather"), bytes_of(before, "all_gather"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,10 @@
-"""A training of two ranks that accumulates, and what a finding says about it: advised.py CASE [followed].
+"""A training of two ranks that a finding is about, and what the finding says: advised.py CASE [followed].
 
-accumulate_ddp, accumulate_fsdp2: four micro-steps of a step reduce each; followed: the last one only."""
+accumulate_ddp, accumulate_fsdp2: four micro-steps of a step reduce each; followed: the last one only.
+held_fsdp2: groups stay gathered from their forward to their backward; followed: they are resharded."""
 import contextlib
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -10,25 +12,45 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-WIDTH, LAYERS, STEPS, MICRO_STEPS = 1024, 6, 6, 4
+WIDTH, LAYERS, STEPS, MICRO_STEPS, COMPUTES_S = 1024, 6, 6, 4, 0.02
+
+
+class Computes(torch.autograd.Function):
+    """For as long as a layer of a large model."""
+
+    @staticmethod
+    def forward(ctx, x):
+        time.sleep(COMPUTES_S)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        time.sleep(COMPUTES_S)
+        return gradient
+
+
+class Layer(nn.Sequential):
+    def forward(self, x):
+        return Computes.apply(super().forward(x))
 
 
 def main(case, followed):
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     torch.manual_seed(7)
-    layers = [nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(LAYERS)]
+    held = case == "held_fsdp2"
+    layers = [(Layer if held else nn.Sequential)(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(LAYERS)]
     model = nn.Sequential(*layers)
     if case == "accumulate_ddp":
         model = DistributedDataParallel(model)
     else:
         for layer in layers:
-            fully_shard(layer)
-        fully_shard(model)
+            fully_shard(layer, reshard_after_forward=followed or not held)
+        fully_shard(model, reshard_after_forward=followed or not held)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     for _ in range(STEPS):
-        for micro_step in range(MICRO_STEPS):
-            last, within = micro_step == MICRO_STEPS - 1, contextlib.nullcontext()
+        for micro_step in range(1 if held else MICRO_STEPS):
+            last, within = held or micro_step == MICRO_STEPS - 1, contextlib.nullcontext()
             if followed and case == "accumulate_ddp" and not last:
                 within = model.no_sync()
             if followed and case == "accumulate_fsdp2":

@@ -1,6 +1,8 @@
 """A training of three ranks that hangs on purpose: hang.py FRAMEWORK MODE [SECONDS]. What rank 1 does in its third
-step: returns, skips (a module), branches (another module first), fewer (batches, then waits), dies, stops, saves (alone). HANG_DUMPS
+step: returns, skips (a module), branches (another module first), fewer (batches, then waits), late (likewise, and the others give
+up after 6 s), dies, stops, saves (alone). HANG_DUMPS
 is a folder that gets the time of that, and PyTorch's Flight Recorder dumps of the ranks that run when it has a file `dump`."""
+import datetime
 import os
 import pathlib
 import signal
@@ -58,7 +60,7 @@ def dump_when_asked(folder, rank):
 
 
 def main():
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=6) if MODE == "late" else None)
     rank = dist.get_rank()
     dumps = pathlib.Path(os.environ["HANG_DUMPS"]) if "HANG_DUMPS" in os.environ else None
     if dumps:
@@ -83,8 +85,8 @@ def main():
         if odd:
             if dumps:
                 (dumps / "stopped").write_text(str(time.time()), encoding="utf-8")
-            if MODE in ("returns", "fewer"):
-                time.sleep(SECONDS if MODE == "fewer" else 0)
+            if MODE in ("returns", "fewer", "late"):
+                time.sleep(0 if MODE == "returns" else SECONDS)
                 break
             if MODE == "dies":
                 os.kill(os.getpid(), signal.SIGKILL)
