@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/analysis/spans.h"
+#include "app/store/framework.h"
 #include "instrumentation/event_fields.h"
 #include "instrumentation/param_status.h"
 
@@ -27,11 +28,16 @@ std::map<std::uint32_t, Uses> uses_in(const store::Store& store, std::uint32_t r
   return uses;
 }
 
+bool has_groups(store::Framework framework) {
+  return framework == store::Framework::fsdp1 || framework == store::Framework::fsdp2;
+}
+
 /// The state of a rank's parameters while its events are read in order of time.
 class Reader {
  public:
   Reader(const store::Store& store, std::uint32_t rank, const store::StepRow& step)
       : tables_(store.tables()),
+        groups_(has_groups(store::framework_of(tables_))),
         uses_(uses_in(store, rank, step.begin_ns, step.end_ns)),
         held_(tables_.params.size()) {
     // Parameters gathered before the step count from its begin.
@@ -86,11 +92,24 @@ class Reader {
     held_[param].for_program = cause == ev::StatusCause::context;
   }
 
+  /// Of the module, or of the innermost one around it that has spans: FSDP2's are those of its groups, whose
+  /// modules have none of their own.
+  [[nodiscard]] std::map<std::uint32_t, Uses>::const_iterator uses_of_module(std::uint32_t module) const {
+    auto found = uses_.find(module);
+    // Tables of a damaged recording may hold a circle.
+    for (std::size_t i = 0; groups_ && found == uses_.end() && i < tables_.modules.size(); ++i) {
+      if (module >= tables_.modules.size()) break;
+      module = tables_.modules[module].parent;
+      found = uses_.find(module);
+    }
+    return found;
+  }
+
   /// The uses of a parameter that overlap [from, to), by begin, each clipped to `to`.
   [[nodiscard]] Uses uses_of(const ev::ParamInfo& param, std::int64_t from, std::int64_t to) const {
     Uses out;
     for (const std::uint32_t module : param.modules) {
-      const auto found = uses_.find(module);
+      const auto found = uses_of_module(module);
       if (found == uses_.end()) continue;
       for (const auto& [begin, end] : found->second)
         if (begin < to && end > from) out.emplace_back(begin, std::min(end, to));
@@ -158,6 +177,7 @@ class Reader {
   }
 
   const ev::RunTables& tables_;
+  bool groups_;  ///< whether the framework gathers groups of modules
   std::map<std::uint32_t, Uses> uses_;
   std::vector<Held> held_;  ///< by parameter
   std::map<std::uint32_t, HeldParam> out_;

@@ -33,6 +33,7 @@ struct HeldRun {
   std::int64_t held_ns = 5 * kUnitNs;  ///< between the uses
   std::int64_t late_ns = 0;            ///< after its second use, until it is released
   std::int64_t gathered_bytes = 4000, other_bytes = 1000;  ///< in memory at the peak
+  bool nested = false;  ///< the parameter is that of a module inside of the one that has spans
 };
 
 /// Steps of 10 ms: the parameter is gathered at 1 ms, used until 2 ms, kept, and used from then on.
@@ -86,6 +87,10 @@ store::Store& made(RunBuilder& builder, const HeldRun& run) {
     ev::RunTables tables = store.tables();  // a rank's own have no model
     tables.rank = rank;
     tables.config_json = run.config;
+    if (run.nested) {
+      tables.modules.push_back({2, 1, "layer.0", "Linear", {0}, true});
+      tables.params[0].modules = {2};
+    }
     store.set_tables(rank, tables);
   }
   return store;
@@ -115,6 +120,13 @@ std::vector<HeldStretch> stretches_of(const HeldRun& run) {
   RunBuilder builder(2, 3, run.framework);
   const store::Store& store = made(builder, run);
   return held_long(store, 0, store.steps()[2]).stretches;
+}
+
+/// FSDP2's spans are those of its groups. Elsewhere a module without a span did not run, and used nothing.
+TEST(HeldAfterUse, AGroupUsesWhatItsModulesHave) {
+  EXPECT_TRUE(advises(held({.framework = "FSDP2", .reasons = {KeepReason::reshard_off}, .nested = true}),
+                      "reshard_after_forward=True"));
+  EXPECT_FALSE(held({.reasons = {KeepReason::reshard_off}, .nested = true}));
 }
 
 TEST(HeldAfterUse, TheLiveLimitReleasesWhatAModuleReturnedWhereItIsKeptToIt) {

@@ -9,6 +9,7 @@
 
 #include "app/analysis/advice.h"
 #include "app/analysis/summary.h"
+#include "runtime/plan/prefetch_outcome.h"
 #include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -58,40 +59,58 @@ class EachRun {
   std::vector<Finding> findings_;
 };
 
+/// A kernel of 7 ms in each step, begun 2 ms after its launch and as long after the begin of the step as that
+/// is.
+void add_kernels(RunBuilder& run, std::uint32_t rank, std::uint32_t step, std::int64_t launched_ms) {
+  const std::int64_t at = step * kTenMs, begin = at + launched_ms * kMs;
+  run.span(rank, begin, begin + 7 * kMs, EventKind::gpu_begin, StreamId::gpu_compute, 1, 1,
+           ev::gpu_code(ev::GpuWork::kernel, ev::GpuOwner::forward), 1000, 256);
+  run.span(rank, at, at + kTenMs, EventKind::gpu_records_begin, StreamId::gpu_records, 1, 0, 0, 10, 0);
+}
+
 TEST(FindingEach, AGpuThatWaitsForItsHost) {
-  for (const std::int64_t late_ms : {0, 3}) {
+  for (const std::int64_t late_ms : {0, 2}) {
     EachRun run;
-    Summary summary = run.summary();
-    GpuActivity gpu;
-    gpu.steps = 10;
-    GpuStream& stream = gpu.streams[ev::StreamId::gpu_compute];
-    stream.kernels = 1000;
-    stream.busy_ns = 70'000'000;
-    stream.idle_ns[static_cast<std::size_t>(GapCause::host_late)] = late_ms * 10 * 1'000'000;
-    summary.ranks[1].gpu = gpu;
-    const Finding* found = run.with("host_bound", summary);
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      add_kernels(run.builder(), 0, step, 0);
+      // The warm-up compiles: its wait is no cost of later steps.
+      add_kernels(run.builder(), 1, step, step == 0 ? 3 : late_ms);
+    }
+    const Finding* found = run.with("host_bound", run.summary());
     ASSERT_EQ(found != nullptr, late_ms > 0);
     if (found == nullptr) continue;
     EXPECT_EQ(found->rank, 1U);
-    EXPECT_NEAR(*found->cost_ms, 3, 1e-6);
+    EXPECT_NEAR(*found->cost_ms, 2, 0.01);
+    EXPECT_NE(found->evidence.find("1 kernels of a step take 7000.0 us each"), std::string::npos)
+        << found->evidence;
   }
 }
 
 TEST(FindingEach, PrefetchesThatCameLateOrForNothing) {
-  EachRun run;
-  Summary summary = run.summary();
-  summary.prefetch = Prefetch{.early = 20};
-  summary.prefetch_steps = 9;
-  EXPECT_EQ(run.with("late_prefetch", summary), nullptr);
-  EXPECT_EQ(run.with("unused_prefetch", summary), nullptr);
-  // 1 ms of each step of each of two ranks.
-  summary.prefetch = Prefetch{.early = 10, .late = 10, .unused = 4, .late_wait_ns = 18 * 1'000'000};
-  const Finding* late = run.with("late_prefetch", summary);
-  ASSERT_NE(late, nullptr);
-  EXPECT_NEAR(*late->cost_ms, 1, 1e-6);
-  const Finding* unused = run.with("unused_prefetch", summary);
-  ASSERT_NE(unused, nullptr);
-  EXPECT_NE(unused->title.find("4 prefetches"), std::string::npos) << unused->title;
+  using plan::PrefetchOutcome;
+  for (const bool bad : {false, true}) {
+    EachRun run;
+    const auto add = [&](std::uint32_t rank, std::uint32_t step, PrefetchOutcome outcome,
+                         std::int64_t slack_ns) {
+      run.builder().instant(rank, step * kTenMs + 4 * kMs, EventKind::prefetch_outcome, StreamId::compute,
+                            2 * step, 1, 1, static_cast<std::uint8_t>(outcome), slack_ns, kMs);
+    };
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        add(rank, step, PrefetchOutcome::early, kMs);
+        // 1 ms of each step of each of two ranks, and far more of the warm-up.
+        add(rank, step, bad ? PrefetchOutcome::late : PrefetchOutcome::early,
+            bad ? (step == 0 ? -8 : -1) * kMs : kMs);
+        if (bad && step < 2) add(rank, step, PrefetchOutcome::unused, 0);
+      }
+    }
+    const Finding* late = run.with("late_prefetch", run.summary());
+    ASSERT_EQ(late != nullptr, bad);
+    if (bad) EXPECT_NEAR(*late->cost_ms, 1, 1e-6);
+    const Finding* unused = run.with("unused_prefetch", run.summary());
+    ASSERT_EQ(unused != nullptr, bad);
+    if (bad) EXPECT_NE(unused->title.find("4 prefetches"), std::string::npos) << unused->title;
+  }
 }
 
 TEST(FindingEach, MoreIsCommunicatedThanTheExpression) {

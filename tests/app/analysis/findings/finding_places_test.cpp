@@ -188,14 +188,14 @@ TEST(FindingPlaces, EveryFindingHasOneUnlessItsKindSaysWhyNot) {
   add(other, [](Summary& summary) {
     summary.expected_elements_per_step = 1000;
     summary.volume_parts = {{VolumeCause::all_reduced, 1000}};
-    summary.prefetch = Prefetch{.early = 10, .late = 10, .unused = 4, .late_wait_ns = 18 * kMs};
-    summary.prefetch_steps = 9;
     summary.problems = {"chunk 1"};
-    GpuActivity gpu;
-    gpu.steps = 10;
-    gpu.streams[ev::StreamId::gpu_compute].idle_ns[static_cast<std::size_t>(GapCause::host_late)] = 30 * kMs;
-    summary.ranks[1].gpu = gpu;
   });
+  RunBuilder late_gathers = ten_steps();
+  for (std::uint32_t step = 0; step < kStepCount; ++step) {
+    late_gathers.instant(0, step * kStepLength + 4 * kMs, EventKind::prefetch_outcome, StreamId::compute,
+                         step, 1, 1, static_cast<std::uint8_t>(plan::PrefetchOutcome::late), -kMs, kMs);
+  }
+  add(late_gathers, as_it_is);
   std::set<std::string> ids;
   for (const std::vector<Finding>& of_run : found) {
     for (const Finding& one : of_run) {

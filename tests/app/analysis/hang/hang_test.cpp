@@ -18,7 +18,7 @@ TEST(Hang, NamesTheRankThatNeverCameAndWhatItDoes) {
   open_gather(run, 0, 2'000'000, 1);
   open_gather(run, 1, 2'500'000, 1);
   run.instant(2, 1'500'000, EventKind::module_begin, StreamId::compute, 1, 0);
-  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 3'000'000'000);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 12'000'000'000);
   EXPECT_TRUE(hang.hung);
   EXPECT_EQ(hang.culprit, 2U);
   EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{2});
@@ -86,7 +86,7 @@ TEST(Hang, AReductionIsNamedByAllThatItsBucketHolds) {
     run.instant(0, 1'900'000, EventKind::bucket_add, StreamId::host, 7, param);
   run.instant(0, 2'000'000, EventKind::collective_begin, StreamId::reduce, 1, 7, ev::kNoId, kReduceOp, 1000,
               4000);
-  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 3'000'000'000);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 12'000'000'000);
   EXPECT_NE(hang.text.find("Rank 0 waits in reduce-scatter #1 for layer and 2 more parameters (3.91 KiB)"),
             std::string::npos)
       << hang.text;
