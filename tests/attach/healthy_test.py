@@ -43,6 +43,15 @@ class Healthy(unittest.TestCase):
     def test_fsdp2(self):
         self.no_finding_warns("fsdp2")
 
+    def test_fsdp1(self):
+        self.no_finding_warns("fsdp1")
+
+    def test_deepspeed_0(self):
+        self.no_finding_warns("zero0")
+
+    def test_deepspeed_1(self):
+        self.no_finding_warns("zero1")
+
     def test_deepspeed_2(self):
         self.no_finding_warns("zero2")
 

@@ -1,4 +1,4 @@
-"""A training of two ranks with nothing to find: healthy.py ddp|fsdp2|zero2|zero3. It computes for many times as long as it
+"""A training of two ranks with nothing to find: healthy.py ddp|fsdp1|fsdp2|zero0 to zero3. It computes for many times as long as it
 communicates."""
 import sys
 
@@ -44,6 +44,10 @@ def torch_loop(model):
         # As many buckets as blocks.
         size = 4 * sum(parameter.numel() for parameter in model.parameters())
         model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=size / BLOCKS / 2**20)
+    elif FRAMEWORK == "fsdp1":
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+        model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=torch.device("cpu"))
     else:
         from torch.distributed.fsdp import fully_shard
         for block in model.blocks:
