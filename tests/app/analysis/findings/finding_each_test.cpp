@@ -63,7 +63,7 @@ class EachRun {
 /// is.
 void add_kernels(RunBuilder& run, std::uint32_t rank, std::uint32_t step, std::int64_t launched_ms) {
   const std::int64_t at = step * kTenMs, begin = at + launched_ms * kMs;
-  run.span(rank, begin, begin + 7 * kMs, EventKind::gpu_begin, StreamId::gpu_compute, 1, 1,
+  run.span(rank, begin, at + kTenMs, EventKind::gpu_begin, StreamId::gpu_compute, 1, 1,
            ev::gpu_code(ev::GpuWork::kernel, ev::GpuOwner::forward), 1000, 256);
   run.span(rank, at, at + kTenMs, EventKind::gpu_records_begin, StreamId::gpu_records, 1, 0, 0, 10, 0);
 }
@@ -81,7 +81,7 @@ TEST(FindingEach, AGpuThatWaitsForItsHost) {
     if (found == nullptr) continue;
     EXPECT_EQ(found->rank, 1U);
     EXPECT_NEAR(*found->cost_ms, 2, 0.01);
-    EXPECT_NE(found->evidence.find("1 kernels of a step take 7000.0 us each"), std::string::npos)
+    EXPECT_NE(found->evidence.find("1 kernels of a step take 8000.0 us each"), std::string::npos)
         << found->evidence;
   }
 }
