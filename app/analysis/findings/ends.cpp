@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/hang/hang.h"
@@ -16,14 +19,32 @@ namespace {
 using ev::Severity;
 using How = store::RankEnd::How;
 
+bool says_time_out(const std::string& text) {
+  return text.find("imed out") != std::string::npos || text.find("timeout") != std::string::npos;
+}
+
 /// Ended by its launcher, by the user or by a time-out: after another rank had failed, or because nothing
 /// went on.
 bool was_ended(const store::RankEnd& end) {
   constexpr std::int32_t kBySignal = 128;
-  const auto says = [&](const char* text) { return end.exit_message.find(text) != std::string::npos; };
   return (end.how == How::killed &&
           (end.exit_code == kBySignal + SIGTERM || end.exit_code == kBySignal + SIGINT)) ||
-         says("KeyboardInterrupt") || says("imed out") || says("timeout");
+         end.exit_message.find("KeyboardInterrupt") != std::string::npos || says_time_out(end.exit_message);
+}
+
+/// Whether the rank was still there when another one had waited too long. A rank that dies by itself is seen
+/// to be gone within seconds, a time-out takes longer; where connections end with a process the others fail
+/// at once, by another error.
+bool was_there_at_a_time_out(const store::Store& store, std::uint32_t rank) {
+  std::optional<std::int64_t> timed_out, gone;
+  for (const store::Message& message : store.messages()) {
+    if (message.rank == rank) {
+      if (!gone && store::is_gone_message(message)) gone = message.at_ns;
+    } else if (!timed_out && message.severity == Severity::error && says_time_out(message.text)) {
+      timed_out = message.at_ns;
+    }
+  }
+  return timed_out && gone && *gone > *timed_out;
 }
 
 /// "Ranks 0, 2 then failed: RuntimeError: ... Timed out waiting ...".
@@ -47,7 +68,8 @@ bool failed_by_itself(const store::Store& store, const Hang& hang) {
   const auto row = std::ranges::find(ranks, hang.culprit, &store::RankRow::rank);
   if (row == ranks.end()) return false;
   const store::RankEnd end = store::rank_end(store, *row);
-  return store::is_failure(end.how) && !was_ended(end);
+  return store::is_failure(end.how) && !was_ended(end) &&
+         !(end.how == How::silent && was_there_at_a_time_out(store, hang.culprit));
 }
 
 /// A run whose ranks are all there says nothing yet: `why` watches it until no more events arrive.
