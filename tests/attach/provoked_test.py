@@ -172,6 +172,19 @@ class Accumulates(unittest.TestCase):
 
 
 @slow
+class Diverges(unittest.TestCase):
+    def test_a_loss_that_becomes_nan(self):
+        """Of bf16 and f32 no step is skipped, and FSDP2 looks at no gradient: the loss alone says it."""
+        found, summary = advised("diverge_fsdp2")
+        self.assertIn("divergence", found)
+        self.assertIn("not finite", found["divergence"]["evidence"])
+        self.assertIn("learning rate", found["divergence"]["next_step"])
+        after_found, after = advised("diverge_fsdp2", "followed")
+        self.assertNotIn("divergence", after_found)
+        self.assertLess(after["loss"][-1], after["loss"][0])
+
+
+@slow
 class HeldAfterUse(unittest.TestCase):
     def test_fsdp2_groups_that_are_not_resharded(self):
         found, before = advised("held_fsdp2")

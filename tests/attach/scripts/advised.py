@@ -1,7 +1,8 @@
 """A training of two ranks that a finding is about, and what the finding says: advised.py CASE [followed].
 
 accumulate_ddp, accumulate_fsdp2: four micro-steps of a step reduce each; followed: the last one only.
-held_fsdp2: groups stay gathered from their forward to their backward; followed: they are resharded."""
+held_fsdp2: groups stay gathered from their forward to their backward; followed: they are resharded.
+diverge_fsdp2: a learning rate with which the loss is soon not finite; followed: a millionth of it."""
 import contextlib
 import sys
 import time
@@ -39,7 +40,8 @@ def main(case, followed):
     torch.set_num_threads(1)
     torch.manual_seed(7)
     held = case == "held_fsdp2"
-    layers = [(Layer if held else nn.Sequential)(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(LAYERS)]
+    layers = [(Layer if held else nn.Sequential)(nn.Linear(WIDTH, WIDTH), nn.Identity() if case == "diverge_fsdp2" else nn.Tanh())
+              for _ in range(LAYERS)]
     model = nn.Sequential(*layers)
     if case == "accumulate_ddp":
         model = DistributedDataParallel(model)
@@ -47,7 +49,7 @@ def main(case, followed):
         for layer in layers:
             fully_shard(layer, reshard_after_forward=followed or not held)
         fully_shard(model, reshard_after_forward=followed or not held)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e6 if case == "diverge_fsdp2" and not followed else 1e-3)
     for _ in range(STEPS):
         for micro_step in range(1 if held else MICRO_STEPS):
             last, within = held or micro_step == MICRO_STEPS - 1, contextlib.nullcontext()
