@@ -132,8 +132,7 @@ int why(const WhyOptions& options) {
     viewer.emplace(options.run, options.key);
     const LiveLook look = watch_until_quiet(options.run, *viewer, store, options.quiet_s, options.wait_s);
     watched = watched_of(look);
-    // A limit that the user has set decides; without one the run's own pace does.
-    if (!options.quiet_s || !look.quiet) quiet_ns = look.quiet_ns;
+    quiet_ns = look.quiet_ns;
     if (look.link == collector::Viewer::Link::lost)
       say(stderr,
           "shardscope: {}: connection to the collector lost; what follows is of the events that had "
@@ -145,7 +144,10 @@ int why(const WhyOptions& options) {
     for (const std::string& problem : info.problems)
       say(stderr, "shardscope: {}: {}\n", options.run, problem);
   }
-  const analysis::Hang hang = analysis::diagnose_hang(store, watched, quiet_ns);
+  // A limit that the user has set decides; without one the run's own pace does.
+  std::optional<std::int64_t> long_ns;
+  if (options.quiet_s) long_ns = static_cast<std::int64_t>(*options.quiet_s * 1e9);
+  const analysis::Hang hang = analysis::diagnose_hang(store, watched, quiet_ns, long_ns);
   std::vector<RankStacks> stacks;
   if (options.stacks) {
     const std::vector<std::uint32_t> ranks =

@@ -38,7 +38,7 @@ double share(std::int64_t part, std::int64_t all) {
 /// The bar of one rank, or of all ranks together.
 std::string time_row(const std::string& label, const Time& time, bool copies_known) {
   std::vector<BarPart> parts;
-  std::string figures;
+  std::string figures;  // a line breaks between two of them only
   for (const TimePart& part : kTimeParts) {
     const std::int64_t ns = time.*part.ns;
     const bool idle = part.ns == &Time::idle_ns;
@@ -47,11 +47,12 @@ std::string time_row(const std::string& label, const Time& time, bool copies_kno
                                                              : part.name;
     const double of_all = share(ns, time.total_ns);
     parts.push_back({part.fill, fmt::format("{}: {} ({:.1f} %)", name, time_text(ns), 100 * of_all), of_all});
-    if (part.ns == &Time::compute_ns) figures += fmt::format("compute {:.0f} %", 100 * of_all);
-    if (part.ns == &Time::exposed_comm_ns) figures += fmt::format(" · <b>exposed {:.0f} %</b>", 100 * of_all);
+    if (part.ns == &Time::compute_ns) figures += fmt::format("compute&nbsp;{:.0f}&nbsp;%", 100 * of_all);
+    if (part.ns == &Time::exposed_comm_ns)
+      figures += fmt::format(" · <b>exposed&nbsp;{:.0f}&nbsp;%</b>", 100 * of_all);
     if (idle)
-      figures +=
-          fmt::format(" · {} {:.0f} %", idle && !copies_known ? "idle or copying" : "idle", 100 * of_all);
+      figures += fmt::format(" · {}&nbsp;{:.0f}&nbsp;%", idle && !copies_known ? "idle or copying" : "idle",
+                             100 * of_all);
   }
   return bar_row(label, parts, figures);
 }

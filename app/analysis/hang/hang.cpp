@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,7 +57,8 @@ std::int64_t usual_wait_ns(const store::Store& store) {
   return std::max(kLeast, static_cast<std::int64_t>(kStepsLong * quantile(std::move(lengths), 0.5)));
 }
 
-Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
+Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns,
+                   std::optional<std::int64_t> long_ns) {
   Hang out;
   const std::int64_t from_ns = last_steps_from(store), now_ns = store.end_ns() + quiet_ns;
   const std::vector<std::uint32_t> world = all_ranks(store);
@@ -106,7 +108,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
   const bool all_over = std::ranges::all_of(out.ranks, is_over);
   const bool stopped = culprit != out.ranks.end() && culprit->how == RankState::How::stopped;
   const bool died = all_over && failed == out.culprit;
-  const std::int64_t usual_ns = usual_wait_ns(store);
+  const std::int64_t usual_ns = long_ns ? *long_ns : usual_wait_ns(store);
   const bool busy = culprit != out.ranks.end() && culprit->long_phase && !culprit->collective;
   const bool quiet = watched == Watched::quiet && (quiet_ns == 0 || quiet_ns >= usual_ns);
   const bool certain = oldest->failed_ns != 0 || (over && !all_over) || died || stopped ||
@@ -119,9 +121,8 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
     if (!certain) out.text = live ? "Now: " : "Where the recording ends: ";
     out.text += who_waits(out, blocked, *oldest, now_ns, cut_off == out.culprit);
     if (!certain && live) {
-      out.text +=
-          busy ? fmt::format(" That may take long: rank {} has not stopped.", out.culprit)
-               : fmt::format(" That is no hang yet: up to {} is usual in this run.", time_text(usual_ns));
+      out.text += busy ? fmt::format(" That may take long: rank {} has not stopped.", out.culprit)
+                       : fmt::format(" That is no hang yet: a wait of {} would be.", time_text(usual_ns));
     } else if (!certain) {
       out.text += " Whether it was on its way is not recorded.";
     }
