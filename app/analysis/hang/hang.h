@@ -86,9 +86,10 @@ enum class Watched : std::uint8_t { recorded, quiet, running };
 /// 10 s before the first one, which compiles and allocates.
 [[nodiscard]] std::int64_t usual_wait_ns(const store::Store& store);
 /// Diagnoses the state at the end of the store's events. `quiet_ns`: time since the last event arrived; 0
-/// with Watched::quiet: longer than usual.
+/// with Watched::quiet: long enough. `long_ns`: a wait of this length is a hang; nullopt: usual_wait_ns().
 [[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
-                                 std::int64_t quiet_ns = 0);
+                                 std::int64_t quiet_ns = 0,
+                                 std::optional<std::int64_t> long_ns = std::nullopt);
 [[nodiscard]] std::string hang_json(const Hang& hang);
 /// The ranks whose stacks are most useful: the one that others wait for, and the first that waits for it;
 /// else the first rank.
