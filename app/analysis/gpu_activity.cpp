@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/analysis/gpu_spans.h"
 #include "app/analysis/spans.h"
+#include "app/analysis/stream_waits.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -39,30 +41,6 @@ bool is_for(GapCause cause, StreamId lane) {
          (cause == GapCause::waiting_for_data && lane == StreamId::gpu_copy);
 }
 
-/// A longer delay is corrupt data.
-constexpr std::int64_t kLongestDelayNs = 1'000'000'000'000;
-
-std::optional<std::int64_t> delay_of(const store::Span& span) {
-  const std::int64_t delay_ns = ev::as<EventKind::gpu_begin>(span).delay_ns;
-  if (delay_ns < -kLongestDelayNs || delay_ns > kLongestDelayNs) return std::nullopt;  // includes kNoDelay
-  return delay_ns;
-}
-
-std::optional<std::int64_t> launch_of(const store::Span& span) {
-  const auto delay = delay_of(span);
-  return delay ? std::optional(span.begin_ns - *delay) : std::nullopt;
-}
-
-std::vector<store::Span> gpu_spans(const store::Store& store, store::LaneId lane, Interval window) {
-  std::vector<store::Span> spans;
-  for_each_span(store, lane, window.begin, window.end, [&](const store::Span& span) {
-    if (span.kind == EventKind::gpu_begin) spans.push_back(span);
-  });
-  std::sort(spans.begin(), spans.end(),
-            [](const store::Span& a, const store::Span& b) { return a.begin_ns < b.begin_ns; });
-  return spans;
-}
-
 IntervalSet busy(const std::vector<store::Span>& spans) {
   std::vector<Interval> intervals;
   intervals.reserve(spans.size());
@@ -75,6 +53,7 @@ std::vector<GpuWait> waits(const store::Store& store, std::uint32_t rank, Interv
   for_each_span(store, {rank, StreamId::compute}, window.begin, window.end, [&](const store::Span& span) {
     if (const auto cause = cause_of_wait(span.kind)) found.push_back({{span.begin_ns, span.end_ns}, *cause});
   });
+  for (const GpuWait& wait : stream_waits(store, rank, window)) found.push_back(wait);
   std::sort(found.begin(), found.end(),
             [](const GpuWait& a, const GpuWait& b) { return a.at.begin < b.at.begin; });
   // Waits of a stream do not overlap, but after a gap in the events two depths may contain the same wait.

@@ -5,8 +5,10 @@
 #include <array>
 
 #include "app/analysis/findings/findings.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
+#include "app/analysis/stream_waits.h"
 
 namespace shardscope::analysis::findings {
 namespace {
@@ -56,6 +58,14 @@ std::vector<std::int64_t> waits_inside_backward(const store::Store& store, const
     if (next != modules.end() && ev::as<ev::EventKind::module_begin>(*next).pass != ev::Pass::forward)
       out.push_back(wait.end_ns - wait.begin_ns);
   }
+  return out;
+}
+
+/// The same by the records of its GPU.
+std::vector<std::int64_t> gpu_waits_inside_backward(const store::Store& store, const RankStep& rank) {
+  std::vector<std::int64_t> out;
+  for (const Interval& wait : reduction_waits_inside_backward(store, rank.rank, {rank.begin_ns, rank.end_ns}))
+    out.push_back(wait.end - wait.begin);
   return out;
 }
 
@@ -187,12 +197,15 @@ void serialized_buckets(const Facts& facts, Found& found) {
   if (!communicates(facts) || !facts.zero_keys || !facts.overlap_comm || found.has("overlap_off") ||
       deepspeed_on_cpu(facts))
     return;
+  // On a GPU a stream of an attached program waits, and no span says so.
+  const bool by_gpu = !records(facts.summary, ev::Capability::reduce_waits);
   std::int64_t waited = 0;
   double rank_steps = 0, waits = 0;
   for (std::size_t i = facts.typical.size(); i-- > 0 && facts.typical.size() - i <= kSteps;) {
     for (const RankStep& rank : facts.digest.steps()[facts.typical[i]].ranks) {
       ++rank_steps;
-      for (const std::int64_t wait_ns : waits_inside_backward(facts.store, rank)) {
+      for (const std::int64_t wait_ns :
+           by_gpu ? gpu_waits_inside_backward(facts.store, rank) : waits_inside_backward(facts.store, rank)) {
         waited += wait_ns;
         ++waits;
       }
@@ -206,9 +219,10 @@ void serialized_buckets(const Facts& facts, Found& found) {
   finding.id = "serialized_buckets";
   finding.title = "The backward waits for reductions before it can go on";
   finding.evidence = fmt::format(
-      "overlap_comm is on, yet {:.0f} times in a step the next module came after a wait for a bucket's "
+      "overlap_comm is on, yet {:.0f} times in a step the {} came after a wait for a bucket's "
       "buffer: {}.",
-      waits / rank_steps, of_step(facts, wait_ms));
+      waits / rank_steps, by_gpu ? "GPU's next kernel of the backward" : "next module",
+      of_step(facts, wait_ms));
   if (has_contiguous_gradients(facts))
     advise(finding, setting({{"zero_optimization.contiguous_gradients", "false"}}));
   add_bucket_sizes(facts, finding, {8, 32, 2},

@@ -1,0 +1,115 @@
+// Waits of a GPU's compute stream that no span says, from made-up records of its lanes.
+#include "app/analysis/stream_waits.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "instrumentation/capability.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+constexpr std::int64_t kUs = 1000;
+
+/// Work of rank 0, launched at `launch`. In microseconds.
+void work(RunBuilder& run, StreamId lane, std::int64_t begin, std::int64_t end, std::int64_t launch,
+          ev::GpuOwner owner = ev::GpuOwner::backward) {
+  run.span(0, begin * kUs, end * kUs, EventKind::gpu_begin, lane, 1, 1,
+           ev::gpu_code(ev::GpuWork::kernel, owner), (begin - launch) * kUs, 256);
+}
+
+/// The run says that it records everything but these.
+void leave_out(store::Store& store, const std::vector<ev::Capability>& what) {
+  ev::RunTables tables = store.tables();
+  tables.records = ev::kAllCapabilities;
+  for (const ev::Capability one : what) tables.records &= ~ev::bit_of(one);
+  store.set_tables(0, tables);
+}
+const std::vector<ev::Capability> kWaits{ev::Capability::fetch_waits, ev::Capability::reduce_waits};
+
+/// A kernel until 100 us, the next one begins at 300, launched at `launch`; a reduction ends at `reduced`.
+std::vector<GpuWait> waits_of(std::int64_t launch, std::int64_t reduced,
+                              const std::vector<ev::Capability>& lacks) {
+  RunBuilder run(1);
+  work(run, StreamId::gpu_compute, 0, 100, 0);
+  work(run, StreamId::gpu_reduce, 50, reduced, 40);
+  work(run, StreamId::gpu_compute, 300, 400, launch);
+  store::Store& store = run.build();
+  leave_out(store, lacks);
+  return stream_waits(store, 0, {0, 500 * kUs});
+}
+
+TEST(StreamWaits, AKernelThatBeginsWhereAReductionEndsHasWaitedForIt) {
+  const auto waits = waits_of(60, 290, kWaits);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].cause, GapCause::waiting_for_reduce);
+  EXPECT_EQ(waits[0].at.begin, 100 * kUs) << "the end of the kernel before it";
+  EXPECT_EQ(waits[0].at.end, 290 * kUs);
+  const auto launched = waits_of(150, 290, kWaits);
+  ASSERT_EQ(launched.size(), 1U);
+  EXPECT_EQ(launched[0].at.begin, 150 * kUs) << "before, the host was late";
+}
+
+TEST(StreamWaits, NoneWhereTheHostWasLateOrSomethingElseHeldIt) {
+  EXPECT_TRUE(waits_of(295, 290, kWaits).empty()) << "launched after the reduction";
+  EXPECT_TRUE(waits_of(60, 270, kWaits).empty()) << "30 us later";
+  EXPECT_TRUE(waits_of(60, 90, kWaits).empty()) << "ended before the stream was idle";
+}
+
+TEST(StreamWaits, NoneOfWhatTheRunRecordsItself) {
+  EXPECT_TRUE(waits_of(60, 290, {}).empty());
+  EXPECT_TRUE(waits_of(60, 290, {ev::Capability::fetch_waits}).empty());
+  EXPECT_EQ(waits_of(60, 290, {ev::Capability::reduce_waits}).size(), 1U);
+}
+
+/// Ten steps of 10 ms of attached DeepSpeed 2 on a GPU: the backward waits for a bucket for 1 ms of each, and
+/// the forward of the next micro-step for as long.
+TEST(StreamWaits, ABackwardThatWaitsForBucketsIsFoundByTheGpusRecords) {
+  for (const bool waits : {false, true}) {
+    RunBuilder run(2, 2, "DeepSpeed 0.19.8");
+    for (std::uint32_t step = 0; step < 10; ++step) {
+      const std::int64_t at = step * 10'000;
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        run.span(rank, at * kUs, (at + 10'000) * kUs, EventKind::step_begin, StreamId::host, step);
+        run.span(rank, at * kUs, (at + 9'000) * kUs, EventKind::module_begin, StreamId::compute, 1, step);
+        run.span(rank, (at + 2'000) * kUs, (at + 5'900) * kUs, EventKind::collective_begin, StreamId::reduce,
+                 step, 0, static_cast<std::uint8_t>(CollectiveOp::all_reduce), 1000, 4000);
+        run.span(rank, at * kUs, (at + 10'000) * kUs, EventKind::gpu_records_begin, StreamId::gpu_records, 1,
+                 0, 0, 10, 0);
+      }
+      work(run, StreamId::gpu_compute, at, at + 5'000, at);
+      work(run, StreamId::gpu_reduce, at + 2'000, at + (waits ? 5'990 : 4'900), at + 1'000);
+      work(run, StreamId::gpu_compute, at + 6'000, at + 7'000, at + 100);
+      work(run, StreamId::gpu_reduce, at + 6'000, at + 7'990, at + 200);
+      work(run, StreamId::gpu_compute, at + 8'000, at + 10'000, at + 200, ev::GpuOwner::forward);
+    }
+    store::Store& store = run.build();
+    leave_out(store, kWaits);
+    ev::RunTables tables = store.tables();
+    tables.device = "cuda";
+    tables.config_json = R"({"zero_optimization": {"stage": 2, "overlap_comm": true}})";
+    store.set_tables(0, tables);
+    const auto inside = reduction_waits_inside_backward(store, 0, {0, 10'000 * kUs});
+    ASSERT_EQ(inside.size(), waits ? 1U : 0U);
+    if (waits) {
+      EXPECT_EQ(inside[0].end - inside[0].begin, 990 * kUs);
+    }
+    const auto findings = find(store, summarize(store));
+    const auto found = std::ranges::find(findings, "serialized_buckets", &Finding::id);
+    ASSERT_EQ(found != findings.end(), waits);
+    if (waits) {
+      EXPECT_NE(found->evidence.find("GPU's next kernel of the backward"), std::string::npos)
+          << found->evidence;
+      EXPECT_NEAR(*found->cost_ms, 0.99 / 2, 1e-6) << "a mean over two ranks, of which one has records";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
