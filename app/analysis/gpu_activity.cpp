@@ -53,7 +53,8 @@ std::vector<GpuWait> waits(const store::Store& store, std::uint32_t rank, Interv
   for_each_span(store, {rank, StreamId::compute}, window.begin, window.end, [&](const store::Span& span) {
     if (const auto cause = cause_of_wait(span.kind)) found.push_back({{span.begin_ns, span.end_ns}, *cause});
   });
-  for (const GpuWait& wait : stream_waits(store, rank, window)) found.push_back(wait);
+  // The work that ends a gap begins where the window ends.
+  for (const GpuWait& wait : stream_waits(store, rank, {window.begin, window.end + 1})) found.push_back(wait);
   std::sort(found.begin(), found.end(),
             [](const GpuWait& a, const GpuWait& b) { return a.at.begin < b.at.begin; });
   // Waits of a stream do not overlap, but after a gap in the events two depths may contain the same wait.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -54,6 +55,20 @@ TEST(StreamWaits, AKernelThatBeginsWhereAReductionEndsHasWaitedForIt) {
   const auto launched = waits_of(150, 290, kWaits);
   ASSERT_EQ(launched.size(), 1U);
   EXPECT_EQ(launched[0].at.begin, 150 * kUs) << "before, the host was late";
+}
+
+TEST(StreamWaits, ExplainTheGapBeforeAKernel) {
+  RunBuilder run(1);
+  work(run, StreamId::gpu_compute, 0, 100, 0);
+  work(run, StreamId::gpu_gather, 50, 290, 40);
+  work(run, StreamId::gpu_compute, 300, 400, 60);
+  store::Store& store = run.build();
+  leave_out(store, kWaits);
+  const store::LaneId lane{0, StreamId::gpu_compute};
+  const auto gap = gap_before(store, lane, store.spans(lane, 0)[1]);
+  ASSERT_TRUE(gap);
+  EXPECT_EQ(gap_text(gap->parts, [](std::int64_t ns) { return std::to_string(ns / kUs) + " us"; }),
+            "waiting for gather 190 us, queued 10 us");
 }
 
 TEST(StreamWaits, NoneWhereTheHostWasLateOrSomethingElseHeldIt) {
