@@ -1,4 +1,5 @@
 """Turns a rank's events of DeepSpeed stage 3 into those of tests/golden/coordinator.json, whose legend says what each holds."""
+import collections
 import functools
 
 import coordinator_rank
@@ -21,7 +22,8 @@ class Decisions:
     """`iterations`: of each micro-step a dictionary with "events", "available_at_start", "reduce_flushes" and "counters" as in
     the golden files, and with what follows from those: "gathers", {number: [bytes, parameters]} in order and without what is
     gathered in the update, "reduced", the bytes of each reduction in order, "stops", why each fetch prefetched no more, "kept",
-    {parameter: why} of each release, and "keeps", (module, parameter, why) of all of them."""
+    {parameter: why} of each release, and "keeps", (module, parameter, why) of all of them. `releases`: how often each parameter
+    was released, wherever that was seen: our runtime's statuses are those of its streams, which may be past the next gate."""
 
     def __init__(self, recording, rank, models):
         """`models`: those of the golden files, in the order in which the process made them."""
@@ -33,6 +35,7 @@ class Decisions:
             raise AssertionError("the recording has other parameters than the golden files")
         self.status = {}
         self.iterations = []
+        self.releases = collections.Counter()
         self.dir = self.seen = self.invalidation = self.model = None
         self.arrived = []
         self.in_update = False
@@ -89,6 +92,8 @@ class Decisions:
         number, status, cause = int(event["a"]), int(event["code"]) & 7, int(event["code"]) >> 4
         param = self.params[number]
         self.status[number] = status
+        if status == NOT_AVAILABLE and cause not in (PARTITION, INVALIDATION) and self.iterations:
+            self.releases[param] += 1
         if self.seen is None:
             return
         if status == IN_FLIGHT:

@@ -117,7 +117,9 @@ TEST(StreamWaits, ABackwardThatWaitsForBucketsIsFoundByTheGpusRecords) {
     }
     const auto findings = find(store, summarize(store));
     const auto found = std::ranges::find(findings, "serialized_buckets", &Finding::id);
-    ASSERT_EQ(found != findings.end(), waits);
+    std::string ids;
+    for (const Finding& one : findings) ids += one.id + " ";
+    ASSERT_EQ(found != findings.end(), waits) << ids;
     if (waits) {
       EXPECT_NE(found->evidence.find("GPU's next kernel of the backward"), std::string::npos)
           << found->evidence;
