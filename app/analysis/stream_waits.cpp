@@ -44,10 +44,7 @@ std::optional<std::int64_t> last_end(const std::vector<std::int64_t>& ends, std:
 std::vector<Waited> waits_of(const store::Store& store, std::uint32_t rank, Interval window) {
   std::vector<Waited> out;
   const ev::RunTables& tables = store.tables();
-  // Runs that do not say what they record are of our runtime, which records its waits.
-  const auto lacks = [&](ev::Capability what) {
-    return tables.records != 0 && (tables.records & ev::bit_of(what)) == 0;
-  };
+  const auto lacks = [&](ev::Capability what) { return ev::why_not_recorded(tables, what).has_value(); };
   std::vector<std::pair<GapCause, std::vector<std::int64_t>>> awaited;
   if (lacks(ev::Capability::fetch_waits))
     awaited.emplace_back(GapCause::waiting_for_gather, ends_of(store, {rank, StreamId::gpu_gather}, window));
