@@ -214,7 +214,11 @@ void serialized_buckets(const Facts& facts, Found& found) {
   if (rank_steps == 0) return;
   const double wait_ms = static_cast<double>(waited) * 1e-6 / rank_steps;
   // A rank that waits for another to enter waits in its bucket as well: neither link nor buffers cause that.
-  if (facts.mean(&RankFacts::waiting) > facts.mean(&RankFacts::moving)) return;
+  // On a GPU such a wait is within the reduction's kernel, and which part of the exposed time it is is not
+  // known.
+  const bool for_others = by_gpu ? found.has("straggler") || found.has("data_starvation")
+                                 : facts.mean(&RankFacts::waiting) > facts.mean(&RankFacts::moving);
+  if (for_others) return;
   Finding finding;
   finding.id = "serialized_buckets";
   finding.title = "The backward waits for reductions before it can go on";
