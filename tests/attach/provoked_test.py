@@ -71,6 +71,7 @@ class Evaluates(unittest.TestCase):
             self.assertGreater(len(waits), self.STEPS + 1)
 
 
+@slow
 class SideBranch(unittest.TestCase):
     """Of FSDP2, whose groups are prefetched in the order of the forward, back from its end: one that no backward comes to is
     gathered all the same."""
@@ -109,6 +110,7 @@ class SideBranch(unittest.TestCase):
                 self.assertEqual(statuses, first, step)
 
 
+@slow
 class LateGroups(unittest.TestCase):
     """Of FSDP2, which prefetches one group ahead: a large group behind one that computes little comes too late."""
 
