@@ -169,7 +169,10 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
         interval.device_peak = {row.rank, peak->total()};
       check_memory(row.rank, peak->total(), interval);
     }
-    if (store::is_failure(end.how) && failed_.insert(row.rank).second) {
+    // A rank that was started again may fail again.
+    if (!store::is_failure(end.how)) {
+      failed_.erase(row.rank);
+    } else if (failed_.insert(row.rank).second) {
       interval.triggers.push_back(
           {TriggerKind::rank_failed, instrumentation::kNoId, row.rank, end.at_ns, store::text_of(end)});
     }

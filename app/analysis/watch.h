@@ -123,7 +123,7 @@ class Watcher {
   bool loss_not_finite_ = false, norm_not_finite_ = false;  ///< the latest recorded one was not
   std::map<std::uint32_t, std::int64_t> over_limit_;        ///< by rank: the peak of its latest trigger
   std::uint64_t missing_ = 0;
-  std::set<std::uint32_t> failed_;
+  std::set<std::uint32_t> failed_;  ///< ranks that are known to have failed and were not started again
   std::set<std::string> findings_;  ///< without figures, which change while the cause remains
 };
 

@@ -255,6 +255,23 @@ TEST(Watch, RanksThatFailAndEventsThatAreMissing) {
   EXPECT_EQ(kinds(steps.look(std::chrono::hours(1))), Kinds{});
 }
 
+/// An elastic launcher starts a failed rank again; the next failure is a new one.
+TEST(Watch, ARankThatFailsAgainAfterARestartIsATriggerAgain) {
+  Steps steps;
+  steps.add(10);
+  const auto report = [&](std::int32_t exit_code) {
+    store::RankRow row = steps.store().ranks().front();
+    row.finished = exit_code != 0;
+    row.exit_code = exit_code;
+    steps.store().set_rank(row);
+    return steps.look();
+  };
+  EXPECT_EQ(kinds(report(3)), Kinds{TriggerKind::rank_failed});
+  EXPECT_EQ(kinds(report(3)), Kinds{}) << "the same failure";
+  EXPECT_EQ(kinds(report(0)), Kinds{}) << "it runs again";
+  EXPECT_EQ(kinds(report(3)), Kinds{TriggerKind::rank_failed});
+}
+
 TEST(Watch, AFindingIsNewOnce) {
   Steps steps;
   WatchInterval interval;
