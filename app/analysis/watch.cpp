@@ -178,6 +178,7 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
     }
   }
   interval.ranks = static_cast<std::uint32_t>(store.ranks().size());
+  if (store.has_tables()) interval.world = store.tables().world;
   const store::Losses losses = store::losses_of(store);
   interval.missing_events = losses.dropped;
   interval.lost_messages = losses.lost_messages;
@@ -310,6 +311,7 @@ std::string watch_line(const WatchInterval& i) {
   if (i.overlap_pct) add(fmt::format("overlap {:.0f} %", *i.overlap_pct));
   if (i.device_peak)
     add(fmt::format("peak {} (rank {})", bytes_text(i.device_peak->bytes), i.device_peak->rank));
+  if (i.ranks < i.world) add(fmt::format("{} of {} ranks have come", i.ranks, i.world));
   if (i.ranks_ended > 0) add(fmt::format("{} of {} ranks ended", i.ranks_ended, i.ranks));
   if (i.missing_events + i.lost_messages > 0)
     add(fmt::format("{} events dropped, {} messages lost", i.missing_events, i.lost_messages));
@@ -346,6 +348,7 @@ std::string to_json(const WatchInterval& i) {
       {"dropped", i.missing_events},
       {"lost_messages", i.lost_messages},
       {"ranks", i.ranks},
+      {"world", i.world > 0 ? nlohmann::json(i.world) : nlohmann::json()},
       {"ranks_ended", i.ranks_ended},
       {"triggers", nlohmann::json::array()}};
   for (const Trigger& trigger : i.triggers) {

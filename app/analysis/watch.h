@@ -88,7 +88,8 @@ struct WatchInterval {
   std::uint64_t events = 0;           ///< total
   std::uint64_t missing_events = 0;   ///< dropped or shed, total
   std::uint64_t lost_messages = 0;
-  std::uint32_t ranks = 0, ranks_ended = 0;
+  std::uint32_t ranks = 0, ranks_ended = 0;  ///< that have come
+  std::uint32_t world = 0;                   ///< ranks of the run; 0: not known yet
   std::vector<Trigger> triggers;
 };
 

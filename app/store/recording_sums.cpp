@@ -19,6 +19,8 @@ namespace {
 constexpr std::chrono::seconds kTotalsEvery{60};
 /// Number of steps before the last written one that are written again: values of a rank may arrive late.
 constexpr std::uint32_t kStepsAgain = 64;
+/// Most written steps whose end is awaited.
+constexpr std::size_t kMostOpen = 1U << 14;
 
 constexpr const char* kSumsSchema = R"sql(
 CREATE TABLE sums(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begin_ns INTEGER, end_ns INTEGER,
@@ -78,6 +80,7 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
   // error.
   const auto sums = sums_;
   const auto through = through_, written = written_;
+  const auto open = open_;
   try {
     for (const char* table : {"sums", "sum_steps", "moments", "sketches", "own_times"}) {
       const std::string name = table;
@@ -101,6 +104,7 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
     sums_ = sums;
     through_ = through;
     written_ = written;
+    open_ = open;
     throw;
   }
 }
@@ -260,6 +264,7 @@ void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
   // The last step may still run if a part ended within it. Rows are rewritten until its values are final.
   const std::span<const StepRow> known = store.steps();
   const bool settled = known.empty() || known.back().step > *through_ + std::uint64_t{kStepsAgain};
+  write_ends(database, store);
   if (!all && settled && written_ == through_) return;
   const std::uint32_t from = !written_ || *written_ < kStepsAgain ? 0 : *written_ - kStepsAgain;
   const std::span<const StepRow> rows = known;
@@ -268,9 +273,27 @@ void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
   const auto last =
       std::partition_point(first, rows.end(), [this](const StepRow& row) { return row.step <= *through_; });
   write_step_rows(database, "sum_steps", {first, last}, store.origin_ns());
+  for (const StepRow& row : std::span(first, last)) {
+    if (row.end_ns == kOpen && open_.size() < kMostOpen) open_.insert(row.step);
+  }
   database.execute("INSERT OR REPLACE INTO meta VALUES('sum_steps_through', " + std::to_string(*through_) +
                    ")");
   written_ = through_;
+}
+
+/// Writes the steps whose end became known after they were written: a step waits for ranks of the world that
+/// may never come.
+void SumsWriter::write_ends(Database& database, const Store& store) {
+  for (auto step = open_.begin(); step != open_.end();) {
+    const auto row = std::ranges::lower_bound(store.steps(), *step, {}, &StepRow::step);
+    const bool gone = row == store.steps().end() || row->step != *step;
+    if (!gone && row->end_ns == kOpen) {
+      ++step;
+      continue;
+    }
+    if (!gone) write_step_rows(database, "sum_steps", {row, row + 1}, store.origin_ns());
+    step = open_.erase(step);
+  }
 }
 
 void SumsWriter::write_moments(Database& database) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,7 @@ class SumsWriter {
   /// Joins as many as are too many.
   void join(Database& database, std::uint32_t rank, bool earlier);
   void write_steps(Database& database, const Store& store, bool all);
+  void write_ends(Database& database, const Store& store);
   void write_moments(Database& database);
   void write_sketches(Database& database);
   void write_own_times(Database& database);
@@ -91,6 +93,7 @@ class SumsWriter {
   std::map<std::uint32_t, std::vector<Sum>> sums_;  ///< by rank, sorted by sequence
   std::optional<std::uint32_t> through_;            ///< last step with a deleted event
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written
+  std::set<std::uint32_t> open_;                    ///< written steps that had not ended then
   std::uint64_t moments_written_ = 0;
   SpanSketches sketches_;
   OwnTimes own_times_;

@@ -272,6 +272,19 @@ TEST(Watch, ARankThatFailsAgainAfterARestartIsATriggerAgain) {
   EXPECT_EQ(kinds(report(3)), Kinds{TriggerKind::rank_failed});
 }
 
+/// At a node's collector they are those of its node.
+TEST(Watch, SaysHowManyRanksHaveCome) {
+  test::RunBuilder run(2);
+  run.change_tables([](ev::RunTables& tables) { tables.world = 4; });
+  Watcher watcher;
+  const WatchInterval interval = watcher.look_at_totals(run.build(), {}, false);
+  EXPECT_NE(watch_line(interval).find("2 of 4 ranks have come"), std::string::npos) << watch_line(interval);
+  EXPECT_EQ(nlohmann::json::parse(to_json(interval))["world"], 4);
+  Steps steps;
+  steps.add(10);
+  EXPECT_EQ(watch_line(steps.look()).find("have come"), std::string::npos);
+}
+
 TEST(Watch, AFindingIsNewOnce) {
   Steps steps;
   WatchInterval interval;

@@ -124,6 +124,19 @@ TEST_F(PartOfARun, ByAgeWithWhatLiesAroundTheNewestSteps) {
   expect_same_details(whole, part, part.not_kept().until_ns + 1, whole.end_ns());
 }
 
+/// As a node's collector records: its steps end without the ranks of other nodes, which is known only 10 s
+/// after the first; rows written before get their end then.
+TEST_F(PartOfARun, StepsOfANodeEndWithItsRanks) {
+  world_ = 4;
+  record_with({.max_bytes = 400'000});
+  RecordingInfo info;
+  const Store whole = open("whole.zscope"), part = open("part.zscope", &info);
+  EXPECT_THAT(info.problems, testing::ElementsAre("of the run's 4 ranks 2 are not in it: ranks 2, 3"));
+  ASSERT_GT(part.not_kept().until_ns, 10 * kSecond);
+  expect_sums_of_all(whole, part);
+  for (const StepRow& row : part.steps()) EXPECT_NE(row.end_ns, kOpen) << row.step;
+}
+
 /// How long spans took is known of all of them.
 TEST_F(PartOfARun, DistributionsAreOfTheWholeRun) {
   record_with({.max_bytes = 1'000'000});
