@@ -333,6 +333,7 @@ void add_watch(CLI::App& app, Action& action) {
     of_live_runs.push_back(verb->get_option(name));
   verb->callback([options, of_live_runs, &action] {
     action = [options, of_live_runs] {
+      check_memory_limit("--trigger", options->triggers, options->memory_limit);
       if (is_endpoint(options->endpoint)) return Watch(*options).run();
       for (const CLI::Option* option : of_live_runs) {
         if (option->count() != 0)

@@ -190,6 +190,7 @@ class Watch(CommandTest):
         self.refused(("watch", "here"), "here")
         self.refused(("watch", self.folder / "none.zscope"), "none.zscope")
         self.refused(("watch", endpoint, "--trigger", "slow"), "slow")
+        self.refused(("watch", endpoint, "--trigger", "slow_step,memory_limit"), "--trigger memory_limit needs --memory-limit")
         self.refused(("watch", endpoint, "--interval", "0"), "--interval")
         self.refused(("watch", endpoint, "--interval", "1e-10"), "--interval")
         self.refused(("watch", endpoint, "--interval", "inf"), "--interval")
