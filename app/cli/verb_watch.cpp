@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -25,6 +24,7 @@
 #include "app/cli/process.h"
 #include "app/cli/retention_options.h"
 #include "app/cli/say.h"
+#include "app/cli/trigger_command.h"
 #include "app/cli/verb.h"
 #include "app/cli/watch_play.h"
 #include "app/collector/local_runs.h"
@@ -57,43 +57,6 @@ struct WatchOptions {
   bool keep = false;
 };
 
-/// The user's command, one at a time. While it runs the newest trigger of each kind is queued.
-class TriggerCommand {
- public:
-  TriggerCommand(std::string command, std::string endpoint)
-      : command_(std::move(command)), endpoint_(std::move(endpoint)) {}
-  void add(const analysis::Trigger& trigger) {
-    if (!command_.empty()) waiting_.insert_or_assign(trigger.kind, trigger);
-  }
-  /// Starts the next one if none is running.
-  void next() {
-    if (waiting_.empty() || (child_ && child_->running())) return;
-    const analysis::Trigger trigger = std::move(waiting_.extract(waiting_.begin()).mapped());
-    const auto id = [](std::uint32_t number) {
-      return number == instrumentation::kNoId ? std::string() : std::to_string(number);
-    };
-    child_.emplace(std::vector<std::string>{"/bin/sh", "-c", command_}, Process::Output::inherit,
-                   std::vector<std::pair<std::string, std::string>>{
-                       {"SHARDSCOPE_TRIGGER", analysis::name_of(trigger.kind)},
-                       {"SHARDSCOPE_TRIGGER_TEXT", instrumentation::plain_line(trigger.text)},
-                       {"SHARDSCOPE_TRIGGER_STEP", id(trigger.step)},
-                       {"SHARDSCOPE_TRIGGER_RANK", id(trigger.rank)},
-                       {"SHARDSCOPE_ENDPOINT", endpoint_}});
-  }
-  /// After the run: runs the queued ones, unless interrupted.
-  void finish() {
-    while (!interrupted() && (!waiting_.empty() || (child_ && child_->running()))) {
-      next();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-
- private:
-  std::string command_, endpoint_;
-  std::map<analysis::TriggerKind, analysis::Trigger> waiting_;
-  std::optional<Process> child_;
-};
-
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
   return fmt::format("{:%H:%M:%S}", fmt::localtime(now));
@@ -106,7 +69,8 @@ class Watch {
         viewer_(options.endpoint, options.key),
         watcher_(rules()),
         detail_(detail_switch()),
-        command_(options.command, options.endpoint) {
+        command_(options.command, options.endpoint,
+                 [](const std::string& problem) { say(stderr, "shardscope: {}\n", problem); }) {
     store_.bound({});
     digest_.keep_at_most(kMostRankSteps);
     if (!options.prometheus.empty()) {
@@ -150,7 +114,11 @@ class Watch {
     if (interrupted()) return interrupt_code();
     next_findings_ = {};
     look(Clock::duration::zero());
-    command_.finish();
+    // The queued commands, unless interrupted: of each the time is limited.
+    while (!interrupted() && command_.busy()) {
+      command_.next();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
     say(stderr, "shardscope: the run has ended\n");
     return failed_ ? 1 : 0;
   }
