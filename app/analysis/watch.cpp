@@ -164,6 +164,7 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
     const store::RankEnd end = store::rank_end(store, row);
     const bool over = end.how != store::RankEnd::How::running && end.how != store::RankEnd::How::stopped;
     interval.ranks_ended += over ? 1 : 0;
+    interval.ranks_failed += store::is_failure(end.how) ? 1 : 0;
     if (const auto peak = store.memory_peak(row.rank, instrumentation::MemoryPool::device)) {
       if (!interval.device_peak || peak->total() > interval.device_peak->bytes)
         interval.device_peak = {row.rank, peak->total()};
@@ -192,9 +193,10 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   missing_ = missing;
 }
 
-WatchInterval Watcher::begin(const store::Store& store) const {
+WatchInterval Watcher::begin(const store::Store& store, std::chrono::nanoseconds quiet) const {
   WatchInterval interval;
   interval.end_ns = store.end_ns();
+  interval.quiet = quiet;
   interval.events = store.event_count();
   if (!losses_.empty()) interval.loss_before = before(losses_).median;
   if (!step_ms_.empty()) interval.step_ms_before = before(step_ms_).median;
@@ -203,7 +205,7 @@ WatchInterval Watcher::begin(const store::Store& store) const {
 
 WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                             bool paused) {
-  WatchInterval interval = begin(store);
+  WatchInterval interval = begin(store, quiet);
   take_times(digest, last_step_, interval);
   // Steps in the digest are complete on every rank; rows of the store may be incomplete.
   take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
@@ -214,7 +216,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
 
 WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet,
                                       bool paused) {
-  WatchInterval interval = begin(store);
+  WatchInterval interval = begin(store, quiet);
   // A row with an end may still lack a rank's values; it is complete once the next step has begun.
   const std::span<const store::StepRow> rows = store.steps();
   take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
@@ -313,6 +315,7 @@ std::string watch_line(const WatchInterval& i) {
     add(fmt::format("peak {} (rank {})", bytes_text(i.device_peak->bytes), i.device_peak->rank));
   if (i.ranks < i.world) add(fmt::format("{} of {} ranks have come", i.ranks, i.world));
   if (i.ranks_ended > 0) add(fmt::format("{} of {} ranks ended", i.ranks_ended, i.ranks));
+  if (i.ranks_failed > 0) line += fmt::format(", {} of them failed", i.ranks_failed);
   if (i.missing_events + i.lost_messages > 0)
     add(fmt::format("{} events dropped, {} messages lost", i.missing_events, i.lost_messages));
   return line;
@@ -350,6 +353,7 @@ std::string to_json(const WatchInterval& i) {
       {"ranks", i.ranks},
       {"world", i.world > 0 ? nlohmann::json(i.world) : nlohmann::json()},
       {"ranks_ended", i.ranks_ended},
+      {"ranks_failed", i.ranks_failed},
       {"triggers", nlohmann::json::array()}};
   for (const Trigger& trigger : i.triggers) {
     out["triggers"].push_back({{"kind", name_of(trigger.kind)},

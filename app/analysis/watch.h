@@ -88,7 +88,9 @@ struct WatchInterval {
   std::uint64_t events = 0;           ///< total
   std::uint64_t missing_events = 0;   ///< dropped or shed, total
   std::uint64_t lost_messages = 0;
-  std::uint32_t ranks = 0, ranks_ended = 0;  ///< that have come
+  std::uint32_t ranks = 0, ranks_ended = 0;  ///< that have come; of these, those that no longer run
+  std::uint32_t ranks_failed = 0;            ///< of those that ended
+  std::chrono::nanoseconds quiet{};          ///< time without an event up to now
   std::uint32_t world = 0;                   ///< ranks of the run; 0: not known yet
   std::vector<Trigger> triggers;
 };
@@ -111,7 +113,7 @@ class Watcher {
   void take_evaluation(const store::Store& store, WatchInterval& interval);
   void check_stall(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
                    WatchInterval& interval);
-  WatchInterval begin(const store::Store& store) const;
+  WatchInterval begin(const store::Store& store, std::chrono::nanoseconds quiet) const;
   void take_step(const store::StepRow& row, double ms, WatchInterval& interval);
   void check_memory(std::uint32_t rank, std::int64_t peak_bytes, WatchInterval& interval);
   void take_state(const store::Store& store, WatchInterval& interval);

@@ -143,6 +143,7 @@ class Watch {
     if (store_.has_tables() && store_.tables().run_id != run_id_) {
       if (!run_id_.empty()) {
         watcher_ = analysis::Watcher(rules());
+        metrics_.forget_steps();
         detail_ = detail_switch();
         joined_ns_ = 0;
       }
