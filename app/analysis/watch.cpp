@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -61,7 +62,7 @@ std::string kind_of(const Finding& finding) {
 }
 
 /// The partition of time in the new steps, over all ranks.
-void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchInterval& interval) {
+TimePartition times_of(const Digest& digest, std::optional<std::uint32_t> after) {
   TimePartition sum;
   for (auto step = digest.steps().rbegin(); step != digest.steps().rend(); ++step) {
     if (after && step->step <= *after) break;
@@ -69,10 +70,7 @@ void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchI
       if (rank.time.known()) sum.add(rank.time);
     }
   }
-  if (!sum.known() || sum.recorded_ns() <= 0) return;
-  interval.exposed_comm_pct = percent(sum.exposed_comm_ns, sum.recorded_ns());
-  interval.idle_pct = percent(sum.idle_ns, sum.recorded_ns());
-  interval.overlap_pct = sum.overlap_pct();
+  return sum;
 }
 
 /// ", and rank 2 is stopped": the first one that is.
@@ -87,6 +85,40 @@ std::string stopped_text(const store::Store& store) {
 }  // namespace
 
 const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
+
+void WatchInterval::take_sums() {
+  steps = static_cast<std::uint32_t>(sums.step_ms.size());
+  if (!sums.step_ms.empty()) {
+    step_ms_max = *std::ranges::max_element(sums.step_ms);
+    step_ms_median = quantile(sums.step_ms, 0.5);
+    if (sums.tokens > 0 && sums.time_ns > 0)
+      tokens_per_s = static_cast<double>(sums.tokens) * 1e9 / static_cast<double>(sums.time_ns);
+  }
+  if (!sums.times.known() || sums.times.recorded_ns() <= 0) return;
+  exposed_comm_pct = percent(sums.times.exposed_comm_ns, sums.times.recorded_ns());
+  idle_pct = percent(sums.times.idle_ns, sums.times.recorded_ns());
+  overlap_pct = sums.times.overlap_pct();
+}
+
+void WatchInterval::add(WatchInterval next) {
+  // What describes the end of the interval is the later one's, what describes its begin the earlier one's.
+  next.step_ms_before = step_ms_before;
+  next.loss_before = loss_before;
+  if (next.steps == 0) {
+    next.loss = loss;
+    next.grad_norm = grad_norm;
+    next.loss_scale = loss_scale;
+  }
+  if (next.evaluation && evaluation) next.evaluation->fresh = next.evaluation->fresh || evaluation->fresh;
+  next.triggers.insert(next.triggers.begin(), std::make_move_iterator(triggers.begin()),
+                       std::make_move_iterator(triggers.end()));
+  next.sums.step_ms.insert(next.sums.step_ms.begin(), sums.step_ms.begin(), sums.step_ms.end());
+  next.sums.tokens += sums.tokens;
+  next.sums.time_ns += sums.time_ns;
+  next.sums.times.add(sums.times);
+  *this = std::move(next);
+  take_sums();
+}
 
 void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& interval) {
   const auto trigger = [&](TriggerKind kind, const std::string& text) {
@@ -206,7 +238,7 @@ WatchInterval Watcher::begin(const store::Store& store, std::chrono::nanoseconds
 WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                             bool paused) {
   WatchInterval interval = begin(store, quiet);
-  take_times(digest, last_step_, interval);
+  interval.sums.times = times_of(digest, last_step_);
   // Steps in the digest are complete on every rank; rows of the store may be incomplete.
   take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
   take_state(store, interval);
@@ -229,27 +261,20 @@ void Watcher::take_steps(const store::Store& store, std::int64_t complete, Watch
   const std::span<const store::StepRow> rows = store.steps();
   const auto first = std::ranges::partition_point(
       rows, [&](const store::StepRow& row) { return last_step_ && row.step <= *last_step_; });
-  std::vector<double> durations;
-  std::int64_t tokens = 0, time_ns = 0;
+  WatchInterval::Sums& sums = interval.sums;
   for (auto row = first; row != rows.end() && std::int64_t{row->step} <= complete; ++row) {
     if (row->end_ns == store::kOpen) continue;
     const std::int64_t ns = store::time_of(store, *row).running_ns;
-    durations.push_back(static_cast<double>(ns) * 1e-6);
-    tokens += row->tokens;
-    time_ns += ns;
+    sums.step_ms.push_back(static_cast<double>(ns) * 1e-6);
+    sums.tokens += row->tokens;
+    sums.time_ns += ns;
     interval.step = row->step;
     interval.loss = known(row->loss);
     interval.grad_norm = known(row->grad_norm);
     interval.loss_scale = known(row->loss_scale);
-    take_step(*row, durations.back(), interval);
+    take_step(*row, sums.step_ms.back(), interval);
   }
-  interval.steps = static_cast<std::uint32_t>(durations.size());
-  if (!durations.empty()) {
-    interval.step_ms_max = *std::ranges::max_element(durations);
-    interval.step_ms_median = quantile(durations, 0.5);
-    if (tokens > 0 && time_ns > 0)
-      interval.tokens_per_s = static_cast<double>(tokens) * 1e9 / static_cast<double>(time_ns);
-  }
+  interval.take_sums();
   if (interval.step == instrumentation::kNoId && last_step_) interval.step = *last_step_;
   take_evaluation(store, interval);
 }

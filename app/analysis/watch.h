@@ -62,7 +62,8 @@ struct WatchRules {
   double still_steps = 10;
 };
 
-/// One interval between two calls. A figure that was not recorded is nullopt, never zero.
+/// One interval between two calls, or several joined ones. A figure that was not recorded is nullopt, never
+/// zero.
 struct WatchInterval {
   std::int64_t end_ns = 0;                      ///< the latest event
   std::uint32_t steps = 0;                      ///< completed by every rank since the last call
@@ -93,6 +94,16 @@ struct WatchInterval {
   std::chrono::nanoseconds quiet{};          ///< time without an event up to now
   std::uint32_t world = 0;                   ///< ranks of the run; 0: not known yet
   std::vector<Trigger> triggers;
+  /// From which the figures of its steps are computed.
+  struct Sums {
+    std::vector<double> step_ms;
+    std::int64_t tokens = 0, time_ns = 0;
+    TimePartition times;
+  } sums;
+  /// Joins the interval that follows this one.
+  void add(WatchInterval next);
+  /// Computes the figures that `sums` gives.
+  void take_sums();
 };
 
 class Watcher {

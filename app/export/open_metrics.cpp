@@ -61,10 +61,13 @@ std::optional<double> seconds(const std::optional<double>& ms) {
 
 }  // namespace
 
-void OpenMetrics::take(const analysis::WatchInterval& interval) {
+void OpenMetrics::count(const analysis::WatchInterval& interval) {
   steps_ += interval.steps;
   for (const analysis::Trigger& trigger : interval.triggers)
     ++triggers_.at(static_cast<std::size_t>(trigger.kind));
+}
+
+void OpenMetrics::show(const analysis::WatchInterval& interval) {
   const auto replace = [](auto& shown, const auto& latest) {
     if (latest) shown = latest;
   };

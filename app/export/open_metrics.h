@@ -14,10 +14,13 @@ namespace shardscope::exporter {
 /// Figures of the run up to now. Counters never decrease during one `watch`.
 class OpenMetrics {
  public:
-  /// Adds the steps and triggers of an interval to the counters. Of its steps the figures are shown until
-  /// later ones replace them: a gauge that is absent while no step ends would be taken for a run that is
-  /// gone.
-  void take(const analysis::WatchInterval& interval);
+  /// Adds the steps and triggers of an interval to the counters.
+  void count(const analysis::WatchInterval& interval);
+  /// The figures of its steps are shown until later ones replace them: a gauge that is absent while no step
+  /// ends would be taken for a run that is gone.
+  void show(const analysis::WatchInterval& interval);
+  /// Whether it has figures of steps.
+  [[nodiscard]] bool any_step() const noexcept { return shown_.step != instrumentation::kNoId; }
   /// Another run has begun: figures of steps are not known yet.
   void forget_steps() { shown_ = {}; }
   /// All metrics, ending with "# EOF". Figures that were not recorded are omitted.

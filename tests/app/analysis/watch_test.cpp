@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/app/analysis/run_builder.h"
@@ -283,6 +284,37 @@ TEST(Watch, SaysHowManyRanksHaveCome) {
   Steps steps;
   steps.add(10);
   EXPECT_EQ(watch_line(steps.look()).find("have come"), std::string::npos);
+}
+
+/// A watch looks each second and prints a line each interval: the line is as if it had looked once.
+TEST(Watch, JoinedIntervalsAreAsOne) {
+  Steps often, once;
+  for (int i = 0; i < 20; ++i) {
+    for (Steps* steps : {&often, &once}) steps->add(100 + i % 3);
+  }
+  often.look();
+  once.look();
+  std::optional<WatchInterval> joined;
+  const std::vector<std::int64_t> lengths = {90, 300, 100, 130, 101};
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    for (Steps* steps : {&often, &once}) {
+      steps->add(lengths[i], 1.9 - 0.01 * static_cast<double>(i), 1.5, i == 3);
+      if (i == 2) steps->evaluate(3.5);
+    }
+    WatchInterval next = often.look();
+    if (joined) {
+      joined->add(std::move(next));
+      joined->add(often.look());  // without a step
+    } else {
+      joined = std::move(next);
+    }
+  }
+  const WatchInterval whole = once.look();
+  EXPECT_EQ(joined->steps, 5U);
+  EXPECT_EQ(kinds(*joined),
+            (Kinds{TriggerKind::slow_step, TriggerKind::slow_step, TriggerKind::skipped_step}));
+  EXPECT_EQ(watch_line(*joined), watch_line(whole));
+  EXPECT_EQ(to_json(*joined), to_json(whole));
 }
 
 TEST(Watch, AFindingIsNewOnce) {

@@ -33,10 +33,12 @@ TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   interval.loss = 2.5;
   interval.evaluation = {7, 3.25, false};
   interval.triggers = {{TriggerKind::slow_step, 1, 0, 0, ""}, {TriggerKind::slow_step, 2, 0, 0, ""}};
-  metrics.take(interval);
+  metrics.count(interval);
+  metrics.show(interval);
   interval.triggers.clear();
   interval.loss.reset();
-  metrics.take(interval);
+  metrics.count(interval);
+  metrics.show(interval);
   const std::string text = metrics.text(store, interval);
   const auto has = [&](const std::string& line) {
     return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
@@ -66,11 +68,11 @@ TEST(OpenMetrics, AnIntervalWithoutAStepLeavesTheFiguresOfTheLast) {
   with_steps.step_ms_median = 1500;
   with_steps.step_ms_max = 2000;
   with_steps.tokens_per_s = 100;
-  metrics.take(with_steps);
+  metrics.show(with_steps);
   WatchInterval without;
   without.ranks = without.ranks_ended = without.ranks_failed = 1;
   without.quiet = std::chrono::milliseconds(12'500);
-  metrics.take(without);
+  metrics.show(without);
   const auto has = [&](const std::string& line) {
     return metrics.text(run.build(), without).find("\n" + line + "\n") != std::string::npos;
   };
@@ -93,7 +95,8 @@ TEST(OpenMetrics, EverySampleBelongsToAFamilyDeclaredBeforeIt) {
   interval.step_ms_median = interval.step_ms_max = interval.tokens_per_s = interval.loss = 1.0;
   interval.grad_norm = interval.loss_scale = interval.exposed_comm_pct = interval.idle_pct = 1.0;
   OpenMetrics metrics;
-  metrics.take(interval);
+  metrics.count(interval);
+  metrics.show(interval);
   std::istringstream lines(metrics.text(run.build(), interval));
   std::set<std::string> families;
   std::string line, last, family, type;
