@@ -129,6 +129,8 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   std::uint64_t used = 0;
   if (max_bytes_ > 0) used = bytes(in_file() - database.integer("PRAGMA freelist_count"));
   for (const auto& [rank, rows] : plan_.due(used)) delete_rows(database, rank, rows);
+  if (max_bytes_ > 0 && plan_.at_least())
+    check_least(bytes(in_file() - database.integer("PRAGMA freelist_count")));
   write_steps(database, store, false);
   write_moments(database);
   const auto now = std::chrono::steady_clock::now();
@@ -139,6 +141,18 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   // Data received since the last call may have grown the file beyond the limit. Pages that are free now are
   // returned to the file system.
   if (max_bytes_ > 0 && bytes(in_file()) > max_bytes_) database.execute("PRAGMA incremental_vacuum");
+}
+
+/// What is always kept: newest blocks, sums, own times, tables, steps.
+void SumsWriter::check_least(std::uint64_t used_bytes) {
+  if (used_bytes <= max_bytes_ || std::exchange(least_reported_, true)) return;
+  const auto mb = [](std::uint64_t bytes) {
+    const std::uint64_t tenths = (bytes + 50'000) / 100'000;
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
+  };
+  warning_ = "the recording takes " + mb(used_bytes) + ", more than its limit of " + mb(max_bytes_) +
+             " (--max-size): of each of its " + std::to_string(plan_.ranks()) +
+             " ranks the newest events and the sums stay, about 165 kB, and of the run the steps";
 }
 
 void SumsWriter::finish(Database& database, const Store& store) {

@@ -183,6 +183,29 @@ TEST_F(FlightRecorderTest, KeepsWhatIsWantedOfEachKind) {
   EXPECT_THAT(kinds(moments_of(steps, kept)), UnorderedElementsAre("loss_jump 20", "loss_jump 30"));
 }
 
+TEST_F(FlightRecorderTest, SaysThatALimitIsTooSmallForWhatIsAlwaysKept) {
+  CollectorOptions options = with_limits(path_);
+  options.retention.max_bytes = 1000;
+  testing::internal::CaptureStderr();
+  {
+    Collector collector(options);
+    FlightRecorder recorder(collector, options, {});
+    Rank rank(collector.publish_endpoint(), 0, 1);
+    push(rank, healthy(24));
+    EXPECT_TRUE(rank.until([&] {
+      std::string texts;
+      collector.read([&](const store::Store& store) { texts = all_texts(store); });
+      return texts.find("more than its limit") != std::string::npos;
+    }));
+    recorder.look();
+    rank.finish();
+    collector.stop();
+  }
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed.find("shardscope: the recording takes "), 0U) << printed;
+  EXPECT_NE(all_texts(store::open_recording(path_, nullptr)).find("(--max-size)"), std::string::npos);
+}
+
 /// Over a node's recorder that finds nothing itself: what the recorder above finds, and what a viewer asks of
 /// it, are moments of the node's recording as well, each once.
 TEST_F(FlightRecorderTest, MomentsAtTheTopReachTheRecordersOfNodes) {

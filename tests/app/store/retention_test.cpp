@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/store/block_codec.h"
 #include "app/store/database.h"
@@ -122,6 +126,23 @@ TEST_F(PartOfARun, ByAgeWithWhatLiesAroundTheNewestSteps) {
   ASSERT_GT(part.not_kept().events, 0U);
   EXPECT_LT(part.not_kept().until_ns, from);
   expect_same_details(whole, part, part.not_kept().until_ns + 1, whole.end_ns());
+}
+
+/// What is always kept of each rank is larger: no deletion helps, and that is said once.
+TEST_F(PartOfARun, ALimitBelowWhatIsAlwaysKeptIsReportedOnce) {
+  std::vector<std::string> warnings;
+  const auto note = [&](RecordingWriter& part, int, const Store&) {
+    if (std::string warning = part.take_warning(); !warning.empty()) warnings.push_back(std::move(warning));
+  };
+  record_with({.max_bytes = 100'000}, note);
+  EXPECT_THAT(
+      warnings,
+      testing::ElementsAre(testing::ContainsRegex(
+          "takes 0[.][0-9] MB, more than its limit of 0[.]1 MB [(]--max-size[)]: of each of its 2 ranks")));
+  warnings.clear();
+  for (const char* name : {"whole.zscope", "part.zscope"}) std::filesystem::remove(file(name));
+  record_with({.max_bytes = 1'000'000}, note);
+  EXPECT_THAT(warnings, testing::IsEmpty()) << "it fits";
 }
 
 /// As a node's collector records: its steps end without the ranks of other nodes, which is known only 10 s
