@@ -64,13 +64,23 @@ std::string kind_of(const Finding& finding) {
 /// The partition of time in the new steps, over all ranks.
 TimePartition times_of(const Digest& digest, std::optional<std::uint32_t> after) {
   TimePartition sum;
+  std::int64_t later = INT64_MAX;
   for (auto step = digest.steps().rbegin(); step != digest.steps().rend(); ++step) {
-    if (after && step->step <= *after) break;
+    // Before a step with a larger number the steps of an earlier attempt follow.
+    if ((after && step->step <= *after) || step->step >= later) break;
+    later = step->step;
     for (const RankStep& rank : step->ranks) {
       if (rank.time.known()) sum.add(rank.time);
     }
   }
   return sum;
+}
+
+/// A row with an end may still lack a rank's values: it is complete once the next step has begun. -1: none
+/// is.
+std::int64_t complete_in(const store::Store& store) {
+  const std::span<const store::StepRow> rows = store.steps();
+  return rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step};
 }
 
 /// ", and rank 2 is stopped": the first one that is.
@@ -141,7 +151,7 @@ void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& int
     }
     remember(values, value, rules_.steps_before);
   };
-  if (last_step_) {  // the first step is warm-up
+  if (!std::exchange(warm_up_, false)) {
     judge(step_ms_, ms, rules_.slow_factor, TriggerKind::slow_step,
           [](double value, double times, std::size_t steps, double median) {
             return against("took " + ms_text(value), times, steps, ms_text(median));
@@ -238,9 +248,14 @@ WatchInterval Watcher::begin(const store::Store& store, std::chrono::nanoseconds
 WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                             bool paused) {
   WatchInterval interval = begin(store, quiet);
+  follow_rewinds(store);
   interval.sums.times = times_of(digest, last_step_);
-  // Steps in the digest are complete on every rank; rows of the store may be incomplete.
-  take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
+  // Steps in the digest are complete on every rank; rows of the store may be incomplete. After steps began
+  // again the digest may still be at the earlier attempt.
+  std::int64_t complete = digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step};
+  if (!store.steps().empty() && complete > std::int64_t{store.steps().back().step})
+    complete = complete_in(store);
+  take_steps(store, complete, interval);
   take_state(store, interval);
   check_stall(store, quiet, paused, interval);
   return interval;
@@ -249,12 +264,20 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
 WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet,
                                       bool paused) {
   WatchInterval interval = begin(store, quiet);
-  // A row with an end may still lack a rank's values; it is complete once the next step has begun.
-  const std::span<const store::StepRow> rows = store.steps();
-  take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
+  follow_rewinds(store);
+  take_steps(store, complete_in(store), interval);
   take_state(store, interval);
   check_stall(store, quiet, paused, interval);
   return interval;
+}
+
+void Watcher::follow_rewinds(const store::Store& store) {
+  for (; rewinds_ < store.rewinds().size(); ++rewinds_) {
+    const std::uint32_t step = store.rewinds()[rewinds_].step;
+    if (last_step_ && *last_step_ >= step) last_step_ = step == 0 ? std::nullopt : std::optional(step - 1);
+    if (evaluated_ && *evaluated_ >= step) evaluated_.reset();
+    warm_up_ = true;
+  }
 }
 
 void Watcher::take_steps(const store::Store& store, std::int64_t complete, WatchInterval& interval) {

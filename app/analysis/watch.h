@@ -128,9 +128,13 @@ class Watcher {
   void take_step(const store::StepRow& row, double ms, WatchInterval& interval);
   void check_memory(std::uint32_t rank, std::int64_t peak_bytes, WatchInterval& interval);
   void take_state(const store::Store& store, WatchInterval& interval);
+  /// Steps that began again are judged again.
+  void follow_rewinds(const store::Store& store);
 
   WatchRules rules_;
   std::optional<std::uint32_t> last_step_, evaluated_;
+  std::size_t rewinds_ = 0;  ///< of the store's that were followed
+  bool warm_up_ = true;      ///< the next step is the first one after a start
   std::deque<double> step_ms_, losses_, grad_norms_;
   double largest_loss_ = 0;  ///< largest median of previous losses so far
   bool still_ = false;

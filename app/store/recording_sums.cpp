@@ -81,6 +81,8 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
   const auto sums = sums_;
   const auto through = through_, written = written_;
   const auto open = open_;
+  const auto rewinds = rewinds_;
+  const auto again_from = again_from_;
   try {
     for (const char* table : {"sums", "sum_steps", "moments", "sketches", "own_times"}) {
       const std::string name = table;
@@ -105,6 +107,8 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
     through_ = through;
     written_ = written;
     open_ = open;
+    rewinds_ = rewinds;
+    again_from_ = again_from;
     throw;
   }
 }
@@ -278,21 +282,36 @@ void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
   // The last step may still run if a part ended within it. Rows are rewritten until its values are final.
   const std::span<const StepRow> known = store.steps();
   const bool settled = known.empty() || known.back().step > *through_ + std::uint64_t{kStepsAgain};
+  begin_again(database, store);
   write_ends(database, store);
   if (!all && settled && written_ == through_) return;
-  const std::uint32_t from = !written_ || *written_ < kStepsAgain ? 0 : *written_ - kStepsAgain;
+  const auto before = [](std::uint32_t step) { return step < kStepsAgain ? 0 : step - kStepsAgain; };
+  std::uint32_t from = written_ ? before(*written_) : 0;
+  if (again_from_) from = std::min(from, *again_from_);
   const std::span<const StepRow> rows = known;
   const auto first =
       std::partition_point(rows.begin(), rows.end(), [from](const StepRow& row) { return row.step < from; });
   const auto last =
       std::partition_point(first, rows.end(), [this](const StepRow& row) { return row.step <= *through_; });
   write_step_rows(database, "sum_steps", {first, last}, store.origin_ns());
+  if (again_from_ && first != last) again_from_ = std::max(*again_from_, before(std::prev(last)->step));
+  if (settled) again_from_.reset();
   for (const StepRow& row : std::span(first, last)) {
     if (row.end_ns == kOpen && open_.size() < kMostOpen) open_.insert(row.step);
   }
   database.execute("INSERT OR REPLACE INTO meta VALUES('sum_steps_through', " + std::to_string(*through_) +
                    ")");
   written_ = through_;
+}
+
+/// Deletes the rows of steps that began again: those of the new attempt take their place.
+void SumsWriter::begin_again(Database& database, const Store& store) {
+  for (; rewinds_ < store.rewinds().size(); ++rewinds_) {
+    const std::uint32_t step = store.rewinds()[rewinds_].step;
+    database.execute("DELETE FROM sum_steps WHERE step >= " + std::to_string(step));
+    open_.erase(open_.lower_bound(step), open_.end());
+    again_from_ = std::min(again_from_.value_or(step), step);
+  }
 }
 
 /// Writes the steps whose end became known after they were written: a step waits for ranks of the world that

@@ -86,6 +86,7 @@ class SumsWriter {
   void check_least(std::uint64_t used_bytes);
   void write_steps(Database& database, const Store& store, bool all);
   void write_ends(Database& database, const Store& store);
+  void begin_again(Database& database, const Store& store);
   void write_moments(Database& database);
   void write_sketches(Database& database);
   void write_own_times(Database& database);
@@ -101,6 +102,8 @@ class SumsWriter {
   std::optional<std::uint32_t> through_;            ///< last step with a deleted event
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written
   std::set<std::uint32_t> open_;                    ///< written steps that had not ended then
+  std::size_t rewinds_ = 0;                         ///< of the store's that are taken into account
+  std::optional<std::uint32_t> again_from_;         ///< steps that began again are written from here on
   std::uint64_t moments_written_ = 0;
   SpanSketches sketches_;
   OwnTimes own_times_;

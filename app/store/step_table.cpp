@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kEarlySteps = 16;
 /// Per step: some values of each of thousands of ranks.
 constexpr std::size_t kEarlyValues = 1U << 16;
+/// A run is not started again more often; beyond, attempts are added up.
+constexpr std::size_t kMostRewinds = 1U << 10;
 
 /// Every kind in this table has the step as first field.
 std::uint32_t step_of(const ev::Event& event) noexcept {
@@ -116,12 +118,18 @@ void StepTable::evict_oldest() {
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
   const std::uint32_t step = step_of(event);
   if (step < first_kept_) return;  // a very late event
+  if (was_repeated(step, at_ns)) return;
   if (rows_.size() >= most_) evict_oldest();
   if (event.kind == ev::EventKind::step_begin) {
     RankStep& current = current_of(rank, step);
-    if (current.open && current.step != step && current.step >= first_kept_)
-      end_of_rank(index_of(current.step), std::nullopt);
-    current = {.step = step, .open = true, .first_step = current.first_step};
+    if (current.last_ns != INT64_MIN && step <= current.step) {
+      begin_again(step, current.last_ns, at_ns);
+    } else if (current.open) {
+      // Its row is gone where it was evicted, or where another rank has begun it again.
+      if (const std::size_t before = place_of(current.step); has_row(before, current.step))
+        end_of_rank(before, std::nullopt);
+    }
+    current = {.step = step, .open = true, .first_step = current.first_step, .last_ns = at_ns};
     const std::size_t index = index_of(step);
     // Earlier events of the step give its begin only until a step_begin arrives.
     std::int64_t& begin_ns = rows_[index].begin_ns;
@@ -136,6 +144,7 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
     if (row.begin_ns == kOpen) row.begin_ns = at_ns;
     RankStep& current = current_of(rank, step);
     if (current.step == step) current.open = false;
+    current.last_ns = std::max(current.last_ns, at_ns);
     const auto end = ev::as<ev::EventKind::step_end>(event);
     row.skipped = row.skipped || end.skipped;
     if (end.tokens > 0) {
@@ -150,6 +159,33 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
   // Where the begin was lost, the earliest event of the step is its begin.
   if (sums_[index].begun == 0) rows_[index].begin_ns = std::min(rows_[index].begin_ns, at_ns);
   set_value(index, event);
+}
+
+bool StepTable::was_repeated(std::uint32_t step, std::int64_t at_ns) const {
+  return std::ranges::any_of(
+      rewinds_, [&](const Rewind& rewind) { return rewind.step <= step && at_ns < rewind.at_ns; });
+}
+
+void StepTable::begin_again(std::uint32_t step, std::int64_t after_ns, std::int64_t at_ns) {
+  Rewind rewind{step, after_ns + (at_ns - after_ns) / 2};
+  std::uint32_t until = UINT32_MAX;  // rows from this step on are of the new attempt
+  for (const Rewind& known : rewinds_) {
+    // Each rank of the run notices the same start.
+    if (known.at_ns <= after_ns || known.at_ns > at_ns) continue;
+    if (known.step <= step) return;
+    until = std::min(until, known.step);
+    rewind.at_ns = known.at_ns;
+  }
+  if (rewinds_.size() >= kMostRewinds) return;
+  rewinds_.push_back(rewind);
+  const auto from = static_cast<std::ptrdiff_t>(place_of(step));
+  const auto to = until == UINT32_MAX ? static_cast<std::ptrdiff_t>(rows_.size())
+                                      : static_cast<std::ptrdiff_t>(place_of(until));
+  rows_.erase(rows_.begin() + from, rows_.begin() + to);
+  sums_.erase(sums_.begin() + from, sums_.begin() + to);
+  std::erase_if(early_, [&](const auto& values) {
+    return values.first >= step && values.first < until && values.second.front().at_ns < rewind.at_ns;
+  });
 }
 
 void StepTable::set_value(std::size_t index, const ev::Event& event) {
@@ -185,8 +221,10 @@ void StepTable::paused(std::uint32_t rank, std::int64_t ns) {
   if (known == ranks_.end() || !known->second.open || known->second.step < first_kept_) return;
   RankStep& current = known->second;
   current.paused_ns += ns;
+  const std::size_t index = place_of(current.step);
+  if (!has_row(index, current.step)) return;  // another rank has begun it again
   // Ranks pause together: the longest pause is the step's.
-  StepRow& row = rows_[index_of(current.step)];
+  StepRow& row = rows_[index];
   row.paused_ns = std::max(row.paused_ns, current.paused_ns);
 }
 
@@ -205,6 +243,10 @@ void StepTable::shift(std::int64_t delta_ns) {
     if (sums.latest_end_ns != INT64_MIN) sums.latest_end_ns += delta_ns;
   }
   if (first_end_ns_ != INT64_MAX) first_end_ns_ += delta_ns;
+  for (Rewind& rewind : rewinds_) rewind.at_ns += delta_ns;
+  for (auto& [rank, current] : ranks_) {
+    if (current.last_ns != INT64_MIN) current.last_ns += delta_ns;
+  }
   for (auto& [step, values] : early_) {
     for (Early& value : values) value.at_ns += delta_ns;
   }

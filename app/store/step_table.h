@@ -41,6 +41,8 @@ class StepTable {
   }
   [[nodiscard]] std::uint64_t evicted() const noexcept { return evicted_; }
   [[nodiscard]] std::span<const StepRow> rows() const noexcept { return rows_; }
+  /// [Note: steps that begin again]; in the order in which they were noticed.
+  [[nodiscard]] std::span<const Rewind> rewinds() const noexcept { return rewinds_; }
 
  private:
   /// Inputs of a row.
@@ -57,6 +59,7 @@ class StepTable {
     bool open = false;
     std::int64_t paused_ns = 0;
     std::uint32_t first_step = UINT32_MAX;
+    std::int64_t last_ns = INT64_MIN;  ///< of its latest begin or end
   };
   /// A value of a step that has no row yet.
   struct Early {
@@ -68,6 +71,9 @@ class StepTable {
   std::size_t index_of(std::uint32_t step);  ///< inserts the row if there is none
   void keep_for_later(const ev::Event& event, std::int64_t at_ns);
   void evict_oldest();
+  /// Whether an event is of an attempt whose row of the step was removed.
+  [[nodiscard]] bool was_repeated(std::uint32_t step, std::int64_t at_ns) const;
+  void begin_again(std::uint32_t step, std::int64_t after_ns, std::int64_t at_ns);
   void set_value(std::size_t index, const ev::Event& event);
   void end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns);
   /// The state of a rank that has an event of this step.
@@ -80,6 +86,7 @@ class StepTable {
   std::vector<Sums> sums_;
   std::map<std::uint32_t, std::vector<Early>> early_;  ///< by step
   std::unordered_map<std::uint32_t, RankStep> ranks_;
+  std::vector<Rewind> rewinds_;
   std::uint32_t world_ = 1;
   std::map<std::uint32_t, std::uint32_t> first_steps_;  ///< number of ranks by their first step
   std::int64_t first_end_ns_ = INT64_MAX;               ///< of any rank's step

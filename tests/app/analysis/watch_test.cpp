@@ -32,6 +32,11 @@ class Steps {
     run_.instant(0, at_, EventKind::step_end, StreamId::host, step_, ev::kNoId, ev::kNoId, skipped ? 1 : 0);
     ++step_;
   }
+  /// The next step has this number, a second later.
+  void restart_at(std::uint32_t step) {
+    step_ = step;
+    at_ += 1000 * kMs;
+  }
   /// Of the step before the one that begins next.
   void evaluate(double loss) {
     run_.instant(0, at_ + 1, EventKind::eval_loss, StreamId::host, step_ - 1, 8, ev::kNoId, 0,
@@ -315,6 +320,29 @@ TEST(Watch, JoinedIntervalsAreAsOne) {
             (Kinds{TriggerKind::slow_step, TriggerKind::slow_step, TriggerKind::skipped_step}));
   EXPECT_EQ(watch_line(*joined), watch_line(whole));
   EXPECT_EQ(to_json(*joined), to_json(whole));
+}
+
+/// As a rank that is started again from a checkpoint does.
+TEST(Watch, StepsThatBeginAgainAreWatchedAgain) {
+  for (const bool totals : {false, true}) {
+    Steps steps;
+    for (int i = 0; i < 20; ++i) steps.add(10);
+    const auto look = [&] { return totals ? steps.look_at_totals() : steps.look(); };
+    EXPECT_GE(look().step, 18U);
+    steps.restart_at(12);
+    steps.add(500);  // the first after a start is warm-up
+    steps.add(10);
+    steps.add(10);
+    WatchInterval interval = look();
+    EXPECT_EQ(kinds(interval), Kinds{});
+    EXPECT_EQ(interval.step, totals ? 13U : 14U);
+    EXPECT_EQ(interval.steps, totals ? 2U : 3U);
+    steps.add(40);
+    steps.add(10);
+    interval = look();
+    EXPECT_EQ(kinds(interval), Kinds{TriggerKind::slow_step}) << totals;
+    EXPECT_EQ(interval.triggers[0].step, 15U);
+  }
 }
 
 TEST(Watch, AFindingIsNewOnce) {

@@ -31,6 +31,7 @@ class PartOfARun : public RecordingTest {
       totals.set_tables(tables.rank, tables);
     }
     for (int turn = 0; turn < kTurns; ++turn) {
+      if (turn == repeat_at_) run.repeat(8);
       at_turn(part, turn, totals);
       run.again([&](const Chunk& chunk) {
         whole.append(chunk);
@@ -58,6 +59,7 @@ class PartOfARun : public RecordingTest {
     return open_recording(file(name), info);
   }
   std::uintmax_t largest_ = 0;
+  int repeat_at_ = -1;       ///< at this turn the steps of the eight before begin again
   std::uint32_t world_ = 0;  ///< larger than that of the run: its ranks are those of one node
 };
 

@@ -128,6 +128,20 @@ TEST_F(PartOfARun, ByAgeWithWhatLiesAroundTheNewestSteps) {
   expect_same_details(whole, part, part.not_kept().until_ns + 1, whole.end_ns());
 }
 
+/// More of them than the writer writes again anyway. The rows of the first attempt are in the file already.
+TEST_F(PartOfARun, StepsThatBeginAgainHaveTheirNewestAttempt) {
+  repeat_at_ = 12;
+  record_with({.max_bytes = 400'000});
+  const Store whole = open("whole.zscope"), part = open("part.zscope");
+  ASSERT_EQ(whole.rewinds().size(), 1U);
+  EXPECT_EQ(whole.rewinds()[0].step, 4 * EndlessRun::kSteps);
+  ASSERT_EQ(whole.steps().size(), (kTurns - 8) * EndlessRun::kSteps);
+  ASSERT_GT(part.not_kept().until_ns, whole.rewinds()[0].at_ns);
+  expect_sums_of_all(whole, part);
+  for (std::size_t i = 1; i < whole.steps().size(); ++i)
+    EXPECT_GT(whole.steps()[i].begin_ns, whole.steps()[i - 1].begin_ns) << i;
+}
+
 /// What is always kept of each rank is larger: no deletion helps, and that is said once.
 TEST_F(PartOfARun, ALimitBelowWhatIsAlwaysKeptIsReportedOnce) {
   std::vector<std::string> warnings;

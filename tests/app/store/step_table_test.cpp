@@ -1,10 +1,12 @@
-// When a step has ended: with ranks of another node, ranks that never come, ranks that come late, and blocks
-// of ranks in any order.
+// When a step has ended: with ranks of another node, ranks that never come, ranks that come late, blocks of
+// ranks in any order. And what becomes of steps that ranks repeat after a restart.
 #include "app/store/step_table.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shardscope::store {
@@ -50,6 +52,8 @@ class Table {
     for (const StepRow& row : table_.rows()) count += row.end_ns == kOpen ? 0 : 1;
     return count;
   }
+  [[nodiscard]] std::span<const StepRow> rows() const { return table_.rows(); }
+  [[nodiscard]] std::span<const Rewind> rewinds() const { return table_.rewinds(); }
   StepTable& table() { return table_; }
 
  private:
@@ -121,6 +125,88 @@ TEST(StepTable, TheWaitIsOfTheRunsTimeAlsoWhereItsOriginMoves) {
   node.begin(0, 101, Table::begin_of(0, 101));
   node.end(0, 101, Table::end_of(0, 101));
   EXPECT_EQ(node.ended(), 0U) << "a second after the first end";
+}
+
+/// Started again from a checkpoint: [Note: steps that begin again].
+class Restarted : public testing::Test {
+ protected:
+  /// Steps 0 to 9 of both ranks, then, 100 s later, from step 6 on.
+  void first_attempt(const std::vector<std::uint32_t>& ranks) {
+    run_.steps(ranks, 0, 8);
+    for (const std::uint32_t rank : ranks) run_.begin(rank, 9, Table::begin_of(rank, 9));
+  }
+  void second_attempt(std::uint32_t rank, std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t step = first; step <= last; ++step) {
+      run_.begin(rank, step, kLater + Table::begin_of(rank, step));
+      run_.end(rank, step, kLater + Table::end_of(rank, step));
+    }
+  }
+  void expect_two_attempts(std::uint32_t last) const {
+    const auto rows = run_.rows();
+    ASSERT_EQ(rows.size(), last + 1U);
+    for (std::uint32_t step = 0; step <= last; ++step) {
+      const std::int64_t later = step < 6 ? 0 : kLater;
+      EXPECT_EQ(rows[step].step, step);
+      EXPECT_EQ(rows[step].begin_ns, later + Table::begin_of(0, step)) << step;
+      EXPECT_EQ(rows[step].end_ns, later + Table::end_of(1, step)) << step;
+    }
+    ASSERT_EQ(run_.rewinds().size(), 1U) << "of all ranks one";
+    EXPECT_EQ(run_.rewinds()[0].step, 6U);
+  }
+  static constexpr std::int64_t kLater = 100 * kSecond;
+  Table run_{2};
+};
+
+TEST_F(Restarted, TheNewestAttemptOfAStepCounts) {
+  first_attempt({0, 1});
+  second_attempt(0, 6, 6);
+  EXPECT_EQ(run_.rows().size(), 7U) << "what came after the checkpoint was not kept";
+  EXPECT_EQ(run_.end_of(6), kOpen);
+  second_attempt(1, 6, 6);
+  expect_two_attempts(6);
+  for (const std::uint32_t step : {7U, 8U, 9U, 10U}) {
+    second_attempt(0, step, step);
+    second_attempt(1, step, step);
+  }
+  expect_two_attempts(10);
+}
+
+TEST_F(Restarted, BlocksOfRanksMayBeReadInAnyOrder) {
+  first_attempt({1});
+  second_attempt(1, 6, 10);
+  first_attempt({0});
+  second_attempt(0, 6, 10);
+  expect_two_attempts(10);
+}
+
+TEST_F(Restarted, ARankWhoseFirstRepeatedStepIsLostAddsNothingOfTheAttemptBefore) {
+  first_attempt({0, 1});
+  second_attempt(1, 7, 7);
+  second_attempt(0, 6, 7);
+  const auto rows = run_.rows();
+  ASSERT_EQ(rows.size(), 8U);
+  EXPECT_EQ(rows[6].begin_ns, kLater + Table::begin_of(0, 6));
+  EXPECT_EQ(rows[7].end_ns, kLater + Table::end_of(1, 7));
+}
+
+TEST_F(Restarted, ValuesAreOfTheNewestAttempt) {
+  const auto value = [&](std::uint32_t rank, std::int64_t at_ns, EventKind kind, std::int64_t v0) {
+    run_.table().add(
+        rank,
+        {static_cast<std::uint64_t>(at_ns), kind, ev::StreamId::host, 0, 6, ev::kNoId, ev::kNoId, v0, 0},
+        at_ns);
+  };
+  run_.steps({0, 1}, 0, 5);
+  run_.begin(0, 6, Table::begin_of(0, 6));
+  value(0, Table::begin_of(0, 6) + 1, EventKind::loss, std::bit_cast<std::int64_t>(5.0));
+  value(0, Table::begin_of(0, 6) + 2, EventKind::tokens, 100);
+  run_.end(0, 6, Table::end_of(0, 6));
+  run_.begin(0, 6, kLater + Table::begin_of(0, 6));
+  value(0, kLater + Table::begin_of(0, 6) + 1, EventKind::loss, std::bit_cast<std::int64_t>(3.0));
+  value(0, kLater + Table::begin_of(0, 6) + 2, EventKind::tokens, 64);
+  value(1, Table::begin_of(1, 6) + 1, EventKind::loss, std::bit_cast<std::int64_t>(9.0));  // read late
+  EXPECT_EQ(run_.rows().back().loss, 3.0);
+  EXPECT_EQ(run_.rows().back().tokens, 64);
 }
 
 }  // namespace
