@@ -142,6 +142,41 @@ std::vector<SearchSetting> usual_space(const config::TrainingConfig& recorded, c
   return std::move(space).take();
 }
 
+void leave_out(std::vector<SearchSetting>& space, const std::vector<std::string>& keys) {
+  const auto is_given = [&](const SearchSetting& setting) {
+    return std::ranges::any_of(setting.values, [&](const SettingValue& value) {
+      return std::ranges::any_of(value.sets, [&](const std::string& set) {
+        return std::ranges::find(keys, set.substr(0, set.find('='))) != keys.end();
+      });
+    });
+  };
+  for (std::size_t i = space.size(); i-- > 0;) {
+    if (!is_given(space[i])) continue;
+    if (i == 0) {
+      space[i].values.resize(1);
+      const auto without_effect = [](const SearchSetting& setting) {
+        return !setting.only_with.empty() &&
+               std::ranges::find(setting.only_with, 0U) == setting.only_with.end();
+      };
+      std::erase_if(space, without_effect);
+    } else {
+      space.erase(space.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+std::string unmeasured_of(const RunTables& tables) {
+  // Of a simulated run the predictions are those of the simulator itself.
+  if (tables.simulated) return {};
+  constexpr std::uint32_t kMeasuredRanks = 2;
+  const bool gpu =
+      tables.device.find("CUDA") != std::string::npos || tables.device.find("cuda") != std::string::npos;
+  std::string text = gpu ? "on GPUs" : "";
+  if (tables.world > kMeasuredRanks)
+    text += fmt::format("{}with {} ranks", text.empty() ? "" : " ", tables.world);
+  return text;
+}
+
 SearchSetting setting_from(const std::string& text, const std::string& recorded) {
   const auto wrong = [&](const std::string& what) {
     return std::invalid_argument(fmt::format("{}: {}", text, what));

@@ -23,6 +23,15 @@ enum class HostKnown : std::uint8_t { no, yes };
                                                      const instrumentation::RunTables& tables,
                                                      HostKnown host);
 
+/// Removes the settings of which a value has one of these keys: they have a given value instead of the
+/// recorded one. The first setting stays with its first value, for others refer to its values; those that
+/// have no effect with that one are removed.
+void leave_out(std::vector<SearchSetting>& space, const std::vector<std::string>& keys);
+
+/// For what the error of predictions was not measured, as in "on GPUs with 64 ranks"; empty: the run is like
+/// the measured ones (docs/what-if-pairs.md), or itself simulated.
+[[nodiscard]] std::string unmeasured_of(const instrumentation::RunTables& tables);
+
 /// Parses "KEY=V1,V2,...": the recorded value (`recorded`, JSON; "null" if the key has none) and these
 /// values. Commas inside brackets, braces and quotes do not separate values. Throws std::invalid_argument:
 /// what is wrong with the text.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -61,18 +62,25 @@ std::string kind_of(const Finding& finding) {
 }
 
 /// The partition of time in the new steps, over all ranks.
-void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchInterval& interval) {
+TimePartition times_of(const Digest& digest, std::optional<std::uint32_t> after) {
   TimePartition sum;
+  std::int64_t later = INT64_MAX;
   for (auto step = digest.steps().rbegin(); step != digest.steps().rend(); ++step) {
-    if (after && step->step <= *after) break;
+    // Before a step with a larger number the steps of an earlier attempt follow.
+    if ((after && step->step <= *after) || step->step >= later) break;
+    later = step->step;
     for (const RankStep& rank : step->ranks) {
       if (rank.time.known()) sum.add(rank.time);
     }
   }
-  if (!sum.known() || sum.recorded_ns() <= 0) return;
-  interval.exposed_comm_pct = percent(sum.exposed_comm_ns, sum.recorded_ns());
-  interval.idle_pct = percent(sum.idle_ns, sum.recorded_ns());
-  interval.overlap_pct = sum.overlap_pct();
+  return sum;
+}
+
+/// A row with an end may still lack a rank's values: it is complete once the next step has begun. -1: none
+/// is.
+std::int64_t complete_in(const store::Store& store) {
+  const std::span<const store::StepRow> rows = store.steps();
+  return rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step};
 }
 
 /// ", and rank 2 is stopped": the first one that is.
@@ -87,6 +95,40 @@ std::string stopped_text(const store::Store& store) {
 }  // namespace
 
 const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
+
+void WatchInterval::take_sums() {
+  steps = static_cast<std::uint32_t>(sums.step_ms.size());
+  if (!sums.step_ms.empty()) {
+    step_ms_max = *std::ranges::max_element(sums.step_ms);
+    step_ms_median = quantile(sums.step_ms, 0.5);
+    if (sums.tokens > 0 && sums.time_ns > 0)
+      tokens_per_s = static_cast<double>(sums.tokens) * 1e9 / static_cast<double>(sums.time_ns);
+  }
+  if (!sums.times.known() || sums.times.recorded_ns() <= 0) return;
+  exposed_comm_pct = percent(sums.times.exposed_comm_ns, sums.times.recorded_ns());
+  idle_pct = percent(sums.times.idle_ns, sums.times.recorded_ns());
+  overlap_pct = sums.times.overlap_pct();
+}
+
+void WatchInterval::add(WatchInterval next) {
+  // What describes the end of the interval is the later one's, what describes its begin the earlier one's.
+  next.step_ms_before = step_ms_before;
+  next.loss_before = loss_before;
+  if (next.steps == 0) {
+    next.loss = loss;
+    next.grad_norm = grad_norm;
+    next.loss_scale = loss_scale;
+  }
+  if (next.evaluation && evaluation) next.evaluation->fresh = next.evaluation->fresh || evaluation->fresh;
+  next.triggers.insert(next.triggers.begin(), std::make_move_iterator(triggers.begin()),
+                       std::make_move_iterator(triggers.end()));
+  next.sums.step_ms.insert(next.sums.step_ms.begin(), sums.step_ms.begin(), sums.step_ms.end());
+  next.sums.tokens += sums.tokens;
+  next.sums.time_ns += sums.time_ns;
+  next.sums.times.add(sums.times);
+  *this = std::move(next);
+  take_sums();
+}
 
 void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& interval) {
   const auto trigger = [&](TriggerKind kind, const std::string& text) {
@@ -109,7 +151,7 @@ void Watcher::take_step(const store::StepRow& row, double ms, WatchInterval& int
     }
     remember(values, value, rules_.steps_before);
   };
-  if (last_step_) {  // the first step is warm-up
+  if (!std::exchange(warm_up_, false)) {
     judge(step_ms_, ms, rules_.slow_factor, TriggerKind::slow_step,
           [](double value, double times, std::size_t steps, double median) {
             return against("took " + ms_text(value), times, steps, ms_text(median));
@@ -164,17 +206,22 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
     const store::RankEnd end = store::rank_end(store, row);
     const bool over = end.how != store::RankEnd::How::running && end.how != store::RankEnd::How::stopped;
     interval.ranks_ended += over ? 1 : 0;
+    interval.ranks_failed += store::is_failure(end.how) ? 1 : 0;
     if (const auto peak = store.memory_peak(row.rank, instrumentation::MemoryPool::device)) {
       if (!interval.device_peak || peak->total() > interval.device_peak->bytes)
         interval.device_peak = {row.rank, peak->total()};
       check_memory(row.rank, peak->total(), interval);
     }
-    if (store::is_failure(end.how) && failed_.insert(row.rank).second) {
+    // A rank that was started again may fail again.
+    if (!store::is_failure(end.how)) {
+      failed_.erase(row.rank);
+    } else if (failed_.insert(row.rank).second) {
       interval.triggers.push_back(
           {TriggerKind::rank_failed, instrumentation::kNoId, row.rank, end.at_ns, store::text_of(end)});
     }
   }
   interval.ranks = static_cast<std::uint32_t>(store.ranks().size());
+  if (store.has_tables()) interval.world = store.tables().world;
   const store::Losses losses = store::losses_of(store);
   interval.missing_events = losses.dropped;
   interval.lost_messages = losses.lost_messages;
@@ -188,9 +235,10 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   missing_ = missing;
 }
 
-WatchInterval Watcher::begin(const store::Store& store) const {
+WatchInterval Watcher::begin(const store::Store& store, std::chrono::nanoseconds quiet) const {
   WatchInterval interval;
   interval.end_ns = store.end_ns();
+  interval.quiet = quiet;
   interval.events = store.event_count();
   if (!losses_.empty()) interval.loss_before = before(losses_).median;
   if (!step_ms_.empty()) interval.step_ms_before = before(step_ms_).median;
@@ -199,10 +247,15 @@ WatchInterval Watcher::begin(const store::Store& store) const {
 
 WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                             bool paused) {
-  WatchInterval interval = begin(store);
-  take_times(digest, last_step_, interval);
-  // Steps in the digest are complete on every rank; rows of the store may be incomplete.
-  take_steps(store, digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step}, interval);
+  WatchInterval interval = begin(store, quiet);
+  follow_rewinds(store);
+  interval.sums.times = times_of(digest, last_step_);
+  // Steps in the digest are complete on every rank; rows of the store may be incomplete. After steps began
+  // again the digest may still be at the earlier attempt.
+  std::int64_t complete = digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step};
+  if (!store.steps().empty() && complete > std::int64_t{store.steps().back().step})
+    complete = complete_in(store);
+  take_steps(store, complete, interval);
   take_state(store, interval);
   check_stall(store, quiet, paused, interval);
   return interval;
@@ -210,40 +263,41 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
 
 WatchInterval Watcher::look_at_totals(const store::Store& store, std::chrono::nanoseconds quiet,
                                       bool paused) {
-  WatchInterval interval = begin(store);
-  // A row with an end may still lack a rank's values; it is complete once the next step has begun.
-  const std::span<const store::StepRow> rows = store.steps();
-  take_steps(store, rows.size() < 2 ? -1 : std::int64_t{rows[rows.size() - 2].step}, interval);
+  WatchInterval interval = begin(store, quiet);
+  follow_rewinds(store);
+  take_steps(store, complete_in(store), interval);
   take_state(store, interval);
   check_stall(store, quiet, paused, interval);
   return interval;
+}
+
+void Watcher::follow_rewinds(const store::Store& store) {
+  for (; rewinds_ < store.rewinds().size(); ++rewinds_) {
+    const std::uint32_t step = store.rewinds()[rewinds_].step;
+    if (last_step_ && *last_step_ >= step) last_step_ = step == 0 ? std::nullopt : std::optional(step - 1);
+    if (evaluated_ && *evaluated_ >= step) evaluated_.reset();
+    warm_up_ = true;
+  }
 }
 
 void Watcher::take_steps(const store::Store& store, std::int64_t complete, WatchInterval& interval) {
   const std::span<const store::StepRow> rows = store.steps();
   const auto first = std::ranges::partition_point(
       rows, [&](const store::StepRow& row) { return last_step_ && row.step <= *last_step_; });
-  std::vector<double> durations;
-  std::int64_t tokens = 0, time_ns = 0;
+  WatchInterval::Sums& sums = interval.sums;
   for (auto row = first; row != rows.end() && std::int64_t{row->step} <= complete; ++row) {
     if (row->end_ns == store::kOpen) continue;
     const std::int64_t ns = store::time_of(store, *row).running_ns;
-    durations.push_back(static_cast<double>(ns) * 1e-6);
-    tokens += row->tokens;
-    time_ns += ns;
+    sums.step_ms.push_back(static_cast<double>(ns) * 1e-6);
+    sums.tokens += row->tokens;
+    sums.time_ns += ns;
     interval.step = row->step;
     interval.loss = known(row->loss);
     interval.grad_norm = known(row->grad_norm);
     interval.loss_scale = known(row->loss_scale);
-    take_step(*row, durations.back(), interval);
+    take_step(*row, sums.step_ms.back(), interval);
   }
-  interval.steps = static_cast<std::uint32_t>(durations.size());
-  if (!durations.empty()) {
-    interval.step_ms_max = *std::ranges::max_element(durations);
-    interval.step_ms_median = quantile(durations, 0.5);
-    if (tokens > 0 && time_ns > 0)
-      interval.tokens_per_s = static_cast<double>(tokens) * 1e9 / static_cast<double>(time_ns);
-  }
+  interval.take_sums();
   if (interval.step == instrumentation::kNoId && last_step_) interval.step = *last_step_;
   take_evaluation(store, interval);
 }
@@ -307,7 +361,9 @@ std::string watch_line(const WatchInterval& i) {
   if (i.overlap_pct) add(fmt::format("overlap {:.0f} %", *i.overlap_pct));
   if (i.device_peak)
     add(fmt::format("peak {} (rank {})", bytes_text(i.device_peak->bytes), i.device_peak->rank));
+  if (i.ranks < i.world) add(fmt::format("{} of {} ranks have come", i.ranks, i.world));
   if (i.ranks_ended > 0) add(fmt::format("{} of {} ranks ended", i.ranks_ended, i.ranks));
+  if (i.ranks_failed > 0) line += fmt::format(", {} of them failed", i.ranks_failed);
   if (i.missing_events + i.lost_messages > 0)
     add(fmt::format("{} events dropped, {} messages lost", i.missing_events, i.lost_messages));
   return line;
@@ -343,7 +399,9 @@ std::string to_json(const WatchInterval& i) {
       {"dropped", i.missing_events},
       {"lost_messages", i.lost_messages},
       {"ranks", i.ranks},
+      {"world", i.world > 0 ? nlohmann::json(i.world) : nlohmann::json()},
       {"ranks_ended", i.ranks_ended},
+      {"ranks_failed", i.ranks_failed},
       {"triggers", nlohmann::json::array()}};
   for (const Trigger& trigger : i.triggers) {
     out["triggers"].push_back({{"kind", name_of(trigger.kind)},

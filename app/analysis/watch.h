@@ -62,7 +62,8 @@ struct WatchRules {
   double still_steps = 10;
 };
 
-/// One interval between two calls. A figure that was not recorded is nullopt, never zero.
+/// One interval between two calls, or several joined ones. A figure that was not recorded is nullopt, never
+/// zero.
 struct WatchInterval {
   std::int64_t end_ns = 0;                      ///< the latest event
   std::uint32_t steps = 0;                      ///< completed by every rank since the last call
@@ -88,8 +89,21 @@ struct WatchInterval {
   std::uint64_t events = 0;           ///< total
   std::uint64_t missing_events = 0;   ///< dropped or shed, total
   std::uint64_t lost_messages = 0;
-  std::uint32_t ranks = 0, ranks_ended = 0;
+  std::uint32_t ranks = 0, ranks_ended = 0;  ///< that have come; of these, those that no longer run
+  std::uint32_t ranks_failed = 0;            ///< of those that ended
+  std::chrono::nanoseconds quiet{};          ///< time without an event up to now
+  std::uint32_t world = 0;                   ///< ranks of the run; 0: not known yet
   std::vector<Trigger> triggers;
+  /// From which the figures of its steps are computed.
+  struct Sums {
+    std::vector<double> step_ms;
+    std::int64_t tokens = 0, time_ns = 0;
+    TimePartition times;
+  } sums;
+  /// Joins the interval that follows this one.
+  void add(WatchInterval next);
+  /// Computes the figures that `sums` gives.
+  void take_sums();
 };
 
 class Watcher {
@@ -110,20 +124,24 @@ class Watcher {
   void take_evaluation(const store::Store& store, WatchInterval& interval);
   void check_stall(const store::Store& store, std::chrono::nanoseconds quiet, bool paused,
                    WatchInterval& interval);
-  WatchInterval begin(const store::Store& store) const;
+  WatchInterval begin(const store::Store& store, std::chrono::nanoseconds quiet) const;
   void take_step(const store::StepRow& row, double ms, WatchInterval& interval);
   void check_memory(std::uint32_t rank, std::int64_t peak_bytes, WatchInterval& interval);
   void take_state(const store::Store& store, WatchInterval& interval);
+  /// Steps that began again are judged again.
+  void follow_rewinds(const store::Store& store);
 
   WatchRules rules_;
   std::optional<std::uint32_t> last_step_, evaluated_;
+  std::size_t rewinds_ = 0;  ///< of the store's that were followed
+  bool warm_up_ = true;      ///< the next step is the first one after a start
   std::deque<double> step_ms_, losses_, grad_norms_;
   double largest_loss_ = 0;  ///< largest median of previous losses so far
   bool still_ = false;
   bool loss_not_finite_ = false, norm_not_finite_ = false;  ///< the latest recorded one was not
   std::map<std::uint32_t, std::int64_t> over_limit_;        ///< by rank: the peak of its latest trigger
   std::uint64_t missing_ = 0;
-  std::set<std::uint32_t> failed_;
+  std::set<std::uint32_t> failed_;  ///< ranks that are known to have failed and were not started again
   std::set<std::string> findings_;  ///< without figures, which change while the cause remains
 };
 

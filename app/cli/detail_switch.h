@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -46,6 +47,8 @@ class DetailSwitch {
   void follow(std::uint32_t step, bool triggered) {
     if (!used() || step == instrumentation::kNoId) return;
     if (!set_) set(options_.otherwise);
+    // Ranks that are started again continue from a checkpoint, many steps back.
+    until_ = std::min(until_, std::uint64_t{step} + options_.raise_steps);
     if (triggered) {
       if (until_ == 0) set(options_.raise);
       until_ = std::uint64_t{step} + options_.raise_steps;

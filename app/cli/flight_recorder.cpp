@@ -111,6 +111,8 @@ void FlightRecorder::look() {
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
   next_ = now + kEvery;
+  if (const std::string warning = collector_.take_recording_warning(); !warning.empty())
+    say(stderr, "shardscope: {}\n", warning);
   const bool asked = take_request();
   std::vector<store::Moment> asked_for = collector_.take_asked_for();
   if (!off_.empty()) {

@@ -92,13 +92,26 @@ Process::Process(const std::vector<std::string>& argv, Output output,
   int out[2] = {-1, -1}, failed[2] = {-1, -1};
   if (output == Output::capture && pipe2(out, O_CLOEXEC) != 0)
     throw UserError("pipe: " + std::string(strerror(errno)));
-  if (pipe2(failed, O_CLOEXEC) != 0) throw UserError("pipe: " + std::string(strerror(errno)));
+  const auto close_all = [&] {
+    for (const int fd : {out[0], out[1], failed[0], failed[1]}) {
+      if (fd >= 0) close(fd);
+    }
+  };
+  if (pipe2(failed, O_CLOEXEC) != 0) {
+    const int code = errno;
+    close_all();
+    throw UserError("pipe: " + std::string(strerror(code)));
+  }
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
 
   pid_ = fork();
-  if (pid_ < 0) throw UserError("fork: " + std::string(strerror(errno)));
+  if (pid_ < 0) {
+    const int code = errno;
+    close_all();
+    throw UserError("fork: " + std::string(strerror(code)));
+  }
   if (pid_ == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // killing `shardscope` leaves no ranks behind
@@ -106,6 +119,11 @@ Process::Process(const std::vector<std::string>& argv, Output output,
     if (output == Output::capture) {
       dup2(out[1], STDOUT_FILENO);
       dup2(out[1], STDERR_FILENO);
+    }
+    if (output == Output::to_standard_error) {
+      dup2(STDERR_FILENO, STDOUT_FILENO);
+      const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     }
     for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
     execvp(arguments[0], arguments.data());

@@ -15,9 +15,12 @@ namespace shardscope::cli {
 
 class Process {
  public:
-  enum class Output : std::uint8_t { inherit, capture };
-  /// Starts argv[0] (searched in PATH). With Output::capture its standard error and output are read by
-  /// read_lines(). Throws UserError when it cannot be started.
+  enum class Output : std::uint8_t {
+    inherit,
+    capture,            ///< its standard output and error are read by read_lines()
+    to_standard_error,  ///< its standard output goes there too, and its standard input is empty
+  };
+  /// Starts argv[0] (searched in PATH). Throws UserError when it cannot be started.
   Process(const std::vector<std::string>& argv, Output output,
           const std::vector<std::pair<std::string, std::string>>& environment = {});
   ~Process();  ///< a child still running is terminated, then killed

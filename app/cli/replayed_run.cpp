@@ -231,6 +231,10 @@ TemporaryConfig ReplayedRun::changed(const std::vector<std::string>& more) const
   return {text_with(sets, name_ + (sets.empty() ? "" : " with --set")), name_, sets};
 }
 
+config::TrainingConfig ReplayedRun::changed_config() const {
+  return config::parse_config(text_with(options_.set, name_), parse_options(ranks_, name_));
+}
+
 void ReplayedRun::set_machine(const TemporaryConfig& changed) {
   rates_ = fitted_;
   if (!options_.link.empty()) rates_.inside = parse_link("--link", options_.link);

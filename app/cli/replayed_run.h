@@ -53,6 +53,8 @@ class ReplayedRun {
 
   /// The recorded configuration with the options' --set and then `more` applied.
   [[nodiscard]] TemporaryConfig changed(const std::vector<std::string>& more = {}) const;
+  /// The same, parsed.
+  [[nodiscard]] config::TrainingConfig changed_config() const;
   /// Uses the machine of the options from now on: links, ranks, rates of the data
   /// type of `changed`. Throws UserError.
   void set_machine(const TemporaryConfig& changed);

@@ -119,11 +119,15 @@ void check_rotation(const RetentionOptions& options) {
 
 }  // namespace
 
+void check_memory_limit(const char* option, const std::vector<std::string>& triggers,
+                        std::int64_t memory_limit) {
+  const char* const name = analysis::name_of(analysis::TriggerKind::memory_limit);
+  if (memory_limit != 0 || std::ranges::find(triggers, name) == triggers.end()) return;
+  throw UserError(fmt::format("{} {} needs --memory-limit, the memory of a rank's device", option, name), 2);
+}
+
 void check(const RetentionOptions& options) {
-  if (options.memory_limit == 0 &&
-      std::ranges::find(options.triggers, analysis::name_of(analysis::TriggerKind::memory_limit)) !=
-          options.triggers.end())
-    throw UserError("--moment-triggers memory_limit needs --memory-limit, the memory of a rank's device", 2);
+  check_memory_limit("--moment-triggers", options.triggers, options.memory_limit);
   if (!options.detail.raise.empty() && options.limits.moments == 0)
     throw UserError("--raise-detail needs moments, and --moments 0 keeps none", 2);
   check_rotation(options);

@@ -33,6 +33,10 @@ void add_retention_options(CLI::App& verb, RetentionOptions& options, CLI::Optio
 /// nothing that ends a file; and where both kinds of limits are given.
 void check(const RetentionOptions& options);
 
+/// Throws UserError where the triggers that `option` names include memory_limit and there is no limit.
+void check_memory_limit(const char* option, const std::vector<std::string>& triggers,
+                        std::int64_t memory_limit);
+
 /// Nanoseconds of "90", "90s", "10m", "2h", "7d". Throws CLI::ValidationError, which names valid texts.
 [[nodiscard]] std::int64_t duration_of(const std::string& text);
 /// Bytes of "500MB", "2GB" (powers of 1000), "1GiB" (of 1024), "1000000B". Throws likewise, also for a number

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -25,6 +24,7 @@
 #include "app/cli/process.h"
 #include "app/cli/retention_options.h"
 #include "app/cli/say.h"
+#include "app/cli/trigger_command.h"
 #include "app/cli/verb.h"
 #include "app/cli/watch_play.h"
 #include "app/collector/local_runs.h"
@@ -45,6 +45,11 @@ constexpr std::size_t kMostRankSteps = std::size_t{1} << 16;
 constexpr std::chrono::seconds kFindingsEvery{30};
 /// Until it is reported that no collector answers.
 constexpr std::chrono::seconds kSilence{10};
+/// Triggers are looked for this often, or each interval if that is shorter: a command at a hang, and the
+/// detail after a trigger, must not wait for the next line.
+constexpr std::chrono::seconds kLookEvery{1};
+/// Metrics of steps are those of this time, or of an interval if that is shorter.
+constexpr std::chrono::seconds kMetricsOver{10};
 
 struct WatchOptions {
   std::string endpoint, key;
@@ -57,42 +62,9 @@ struct WatchOptions {
   bool keep = false;
 };
 
-/// The user's command, one at a time. While it runs the newest trigger of each kind is queued.
-class TriggerCommand {
- public:
-  TriggerCommand(std::string command, std::string endpoint)
-      : command_(std::move(command)), endpoint_(std::move(endpoint)) {}
-  void add(const analysis::Trigger& trigger) {
-    if (!command_.empty()) waiting_.insert_or_assign(trigger.kind, trigger);
-  }
-  /// Starts the next one if none is running.
-  void next() {
-    if (waiting_.empty() || (child_ && child_->running())) return;
-    const analysis::Trigger trigger = std::move(waiting_.extract(waiting_.begin()).mapped());
-    const auto id = [](std::uint32_t number) {
-      return number == instrumentation::kNoId ? std::string() : std::to_string(number);
-    };
-    child_.emplace(std::vector<std::string>{"/bin/sh", "-c", command_}, Process::Output::inherit,
-                   std::vector<std::pair<std::string, std::string>>{
-                       {"SHARDSCOPE_TRIGGER", analysis::name_of(trigger.kind)},
-                       {"SHARDSCOPE_TRIGGER_TEXT", instrumentation::plain_line(trigger.text)},
-                       {"SHARDSCOPE_TRIGGER_STEP", id(trigger.step)},
-                       {"SHARDSCOPE_TRIGGER_RANK", id(trigger.rank)},
-                       {"SHARDSCOPE_ENDPOINT", endpoint_}});
-  }
-  /// After the run: runs the queued ones, unless interrupted.
-  void finish() {
-    while (!interrupted() && (!waiting_.empty() || (child_ && child_->running()))) {
-      next();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-
- private:
-  std::string command_, endpoint_;
-  std::map<analysis::TriggerKind, analysis::Trigger> waiting_;
-  std::optional<Process> child_;
-};
+Clock::duration interval_of(const WatchOptions& options) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.interval_s));
+}
 
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
@@ -106,7 +78,8 @@ class Watch {
         viewer_(options.endpoint, options.key),
         watcher_(rules()),
         detail_(detail_switch()),
-        command_(options.command, options.endpoint) {
+        command_(options.command, options.endpoint,
+                 [](const std::string& problem) { say(stderr, "shardscope: {}\n", problem); }) {
     store_.bound({});
     digest_.keep_at_most(kMostRankSteps);
     if (!options.prometheus.empty()) {
@@ -117,9 +90,11 @@ class Watch {
 
   int run() {
     install_interrupt_handler();
-    const auto interval =
-        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.interval_s));
-    Clock::time_point next = Clock::now() + interval, changed = Clock::now(), note_catching_up = next;
+    const Clock::duration interval = interval_of(options_);
+    const Clock::duration every = std::min<Clock::duration>(interval, kLookEvery);
+    Clock::time_point next = Clock::now() + interval, next_look = Clock::now() + every;
+    Clock::time_point changed = Clock::now(), note_catching_up = next;
+    next_metrics_ = Clock::now() + std::min<Clock::duration>(interval, kMetricsOver);
     while (!interrupted()) {
       if (viewer_.poll(store_, std::chrono::milliseconds(100))) {
         changed = Clock::now();
@@ -137,10 +112,15 @@ class Watch {
             analysis::count_text(static_cast<double>(store_.event_count())), store_.ranks().size());
         note_catching_up = Clock::now() + interval;
       }
-      if (Clock::now() < next || link == Viewer::Link::connecting || link == Viewer::Link::catching_up)
+      const Clock::time_point now = Clock::now();
+      if (now < std::min(next, next_look) || link == Viewer::Link::connecting ||
+          link == Viewer::Link::catching_up)
         continue;
       // Without a connection the state of the run is unknown: this is no hang.
-      look(link == Viewer::Link::lost ? Clock::duration::zero() : Clock::now() - changed);
+      look(link == Viewer::Link::lost ? Clock::duration::zero() : now - changed);
+      next_look = now + every;
+      if (now < next) continue;
+      print();
       next += interval;
       if (next < Clock::now()) next = Clock::now() + interval;
     }
@@ -149,8 +129,14 @@ class Watch {
     }
     if (interrupted()) return interrupt_code();
     next_findings_ = {};
+    next_metrics_ = {};
     look(Clock::duration::zero());
-    command_.finish();
+    print();
+    // The queued commands, unless interrupted: of each the time is limited.
+    while (!interrupted() && command_.busy()) {
+      command_.next();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
     say(stderr, "shardscope: the run has ended\n");
     return failed_ ? 1 : 0;
   }
@@ -175,6 +161,7 @@ class Watch {
     if (store_.has_tables() && store_.tables().run_id != run_id_) {
       if (!run_id_.empty()) {
         watcher_ = analysis::Watcher(rules());
+        metrics_.forget_steps();
         detail_ = detail_switch();
         joined_ns_ = 0;
       }
@@ -238,6 +225,21 @@ class Watch {
     }
     command_.next();
     detail_.follow(interval.step, !interval.triggers.empty());
+    join(line_, std::move(interval));
+  }
+
+  static void join(std::optional<analysis::WatchInterval>& sum, analysis::WatchInterval next) {
+    if (sum) {
+      sum->add(std::move(next));
+    } else {
+      sum = std::move(next);
+    }
+  }
+
+  /// What was seen since the last line.
+  void print() {
+    if (line_) print_interval(*line_, options_.json, now_text());
+    line_.reset();
   }
 
   /// A finding is about the run so far: it is visible now too, while its begin may not be kept
@@ -252,9 +254,14 @@ class Watch {
   }
 
   void publish(const analysis::WatchInterval& interval) {
-    print_interval(interval, options_.json, now_text());
     if (options_.metrics.empty() && !server_) return;
-    metrics_.take(interval);
+    metrics_.count(interval);
+    join(shown_next_, interval);
+    if (Clock::now() >= next_metrics_ || !metrics_.any_step()) {
+      metrics_.show(*shown_next_);
+      shown_next_.reset();
+      next_metrics_ = Clock::now() + std::min<Clock::duration>(interval_of(options_), kMetricsOver);
+    }
     std::string text = metrics_.text(store_, interval);
     if (!options_.metrics.empty()) write_metrics(text);
     if (server_) server_->set(std::move(text));
@@ -288,7 +295,8 @@ class Watch {
   bool joined_ = false, lost_ = false, waiting_said_ = false, failed_ = false;
   std::int64_t joined_ns_ = 0;  ///< on the run's clock: its latest event when this program had caught up
   const Clock::time_point began_ = Clock::now();
-  Clock::time_point next_findings_{};
+  Clock::time_point next_findings_{}, next_metrics_{};
+  std::optional<analysis::WatchInterval> line_, shown_next_;  ///< since the last line; since metrics_.show()
 };
 
 }  // namespace
@@ -308,7 +316,7 @@ void add_watch(CLI::App& app, Action& action) {
       ->capture_default_str();
   verb->add_flag("--json", options->json, "A line of JSON per interval, for programs");
   verb->add_option("--metrics", options->metrics,
-                   "Write the figures to this file in OpenMetrics' format, anew at each interval");
+                   "Write the figures to this file in OpenMetrics' format, anew each second");
   verb->add_option(
       "--prometheus", options->prometheus,
       "Serve them at http://HOST:PORT/metrics (127.0.0.1:9464; readable by anyone who reaches it)");
@@ -333,6 +341,7 @@ void add_watch(CLI::App& app, Action& action) {
     of_live_runs.push_back(verb->get_option(name));
   verb->callback([options, of_live_runs, &action] {
     action = [options, of_live_runs] {
+      check_memory_limit("--trigger", options->triggers, options->memory_limit);
       if (is_endpoint(options->endpoint)) return Watch(*options).run();
       for (const CLI::Option* option : of_live_runs) {
         if (option->count() != 0)

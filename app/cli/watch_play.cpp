@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
@@ -20,6 +22,8 @@ namespace {
 
 /// Run time of the first findings, later ones each after twice as long: findings read all steps so far.
 constexpr std::int64_t kFirstFindings_ns = 30'000'000'000;
+/// Of run time, as a live watch looks: a hang between two lines is seen, too.
+constexpr std::int64_t kLookEvery_ns = 1'000'000'000;
 
 std::string run_time_text(std::int64_t ns) {
   const std::int64_t seconds = ns / 1'000'000'000;
@@ -63,11 +67,13 @@ int play(const PlayOptions& options) {
   std::int64_t origin_ns = 0, next_findings_ns = kFirstFindings_ns;
   bool failed = false;
   const auto each_ns = static_cast<std::int64_t>(options.interval_s * 1e9);
+  const std::int64_t look_ns = std::min(each_ns, kLookEvery_ns);
   const std::int64_t end_ns = replay.end_ns();
-  std::int64_t at_ns = 0;
+  std::int64_t at_ns = 0, line_ns = std::min(each_ns, end_ns);
+  std::optional<analysis::WatchInterval> line;
   // At least once, even without events: a rank may have failed before its first.
   do {
-    at_ns = at_ns > end_ns - each_ns ? end_ns : at_ns + each_ns;
+    at_ns = at_ns > line_ns - look_ns ? line_ns : at_ns + look_ns;
     replay.advance(store, at_ns);
     if (store.origin_ns() != origin_ns) {
       digest = {};
@@ -85,7 +91,15 @@ int play(const PlayOptions& options) {
     for (const analysis::Trigger& trigger : interval.triggers)
       failed |= trigger.kind == analysis::TriggerKind::rank_failed;
     keep_named(interval.triggers, options.triggers);
-    print_interval(interval, options.json, run_time_text(at_ns));
+    if (line) {
+      line->add(std::move(interval));
+    } else {
+      line = std::move(interval);
+    }
+    if (at_ns < line_ns) continue;
+    print_interval(*line, options.json, run_time_text(at_ns));
+    line.reset();
+    line_ns = line_ns > end_ns - each_ns ? end_ns : line_ns + each_ns;
   } while (at_ns < end_ns && !interrupted());
   if (interrupted()) return interrupt_code();
   return failed ? 1 : 0;

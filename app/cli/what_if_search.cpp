@@ -8,7 +8,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/quantity_text.h"
@@ -31,6 +32,9 @@ using analysis::SearchSetting;
 /// Nine of ten step times in docs/what-if-pairs.md, measured after one change, were this close to
 /// their prediction. what_if_test.py compares it with that page.
 constexpr double kMeasuredErrorPct = 7.1;
+constexpr const char* kMeasuredOn = "a GPT of 10.9 M parameters, one or two ranks on two CPU cores";
+
+constexpr const char* kStage = "zero_optimization.stage";
 
 /// The recorded value of KEY as JSON; "null" where it has none.
 std::string recorded_value(const nlohmann::json& config, const std::string& key) {
@@ -45,7 +49,8 @@ std::string recorded_value(const nlohmann::json& config, const std::string& key)
   return at->dump();
 }
 
-std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector<std::string>& over) {
+std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector<std::string>& over,
+                                       const std::vector<std::string>& given) {
   const nlohmann::json config = analysis::parse_foreign(run.recorded().tables().config_json);
   std::vector<SearchSetting> space;
   for (const std::string& text : over) {
@@ -58,6 +63,10 @@ std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector
                       text),
           2);
     }
+    if (std::ranges::find(given, key) != given.end()) {
+      throw UserError(fmt::format("--over {}: --set gives this key already; leave one of the two out", text),
+                      2);
+    }
     try {
       space.push_back(analysis::setting_from(text, recorded_value(config, key)));
     } catch (const std::invalid_argument& error) {
@@ -68,31 +77,20 @@ std::vector<SearchSetting> given_space(const ReplayedRun& run, const std::vector
     // A misspelt key is an error, not a refused run.
     static_cast<void>(run.changed(space.back().values.back().sets));
   }
-  std::stable_partition(space.begin(), space.end(), [](const SearchSetting& setting) {
-    return setting.name == "zero_optimization.stage";
-  });
+  std::stable_partition(space.begin(), space.end(),
+                        [](const SearchSetting& setting) { return setting.name == kStage; });
+  // Defaults depend on the stage only: where it stays, no recorded value need be held.
+  if (space.front().name != kStage) {
+    for (SearchSetting& setting : space) setting.held.clear();
+  }
   return space;
 }
 
-/// Keys given by --set are not searched.
-void leave_out_given(std::vector<SearchSetting>& space, const std::vector<std::string>& sets) {
-  std::set<std::string> given;
-  for (const std::string& set : sets) given.insert(set.substr(0, set.find('=')));
-  const auto is_given = [&](const SearchSetting& setting) {
-    return std::ranges::any_of(setting.values, [&](const analysis::SettingValue& value) {
-      return std::ranges::any_of(
-          value.sets, [&](const std::string& set) { return given.contains(set.substr(0, set.find('='))); });
-    });
-  };
-  for (std::size_t i = space.size(); i-- > 0;) {
-    if (!is_given(space[i])) continue;
-    if (i == 0) {
-      // Other settings refer to stages by its values: it stays, with the recorded or given one.
-      space[i].values.resize(1);
-    } else {
-      space.erase(space.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
+/// Keys that --set gives.
+std::vector<std::string> keys_of(const std::vector<std::string>& sets) {
+  std::vector<std::string> keys;
+  for (const std::string& set : sets) keys.push_back(set.substr(0, set.find('=')));
+  return keys;
 }
 
 struct Search {
@@ -125,6 +123,8 @@ struct Search {
   [[nodiscard]] double error_pct() const {
     return std::max(kMeasuredErrorPct, std::abs(run.model_error_pct()));
   }
+  /// Where predictions may be off by another amount.
+  [[nodiscard]] std::string unmeasured() const { return analysis::unmeasured_of(run.recorded().tables()); }
   [[nodiscard]] std::vector<std::string> sets(std::size_t index) const {
     return analysis::sets_of(space, result.played[index].choice);
   }
@@ -177,12 +177,23 @@ std::string verdict(const Search& search, const std::vector<std::size_t>& best) 
            "error of predictions does not cover. `shardscope ab` measures both.";
   const std::string beside = fmt::format("predicted {:.1f} % {} than the recording", std::abs(change),
                                          change < 0 ? "faster" : "slower");
+  if (std::abs(change) > search.error_pct() && !search.unmeasured().empty())
+    return fmt::format(
+        "The first is {}. How far predictions are off {} was not measured: `shardscope ab` measures both.",
+        beside, search.unmeasured());
   if (std::abs(change) > search.error_pct())
     return fmt::format("The first is {}, more than predictions are off.", beside);
   return fmt::format(
       "The first is {}, which is within that error: it cannot be distinguished from the recorded settings. "
       "`shardscope ab` measures both.",
       beside);
+}
+
+/// Null: not known. Below the measured error no gain is claimed anywhere.
+nlohmann::json beyond_error(const Search& search, std::size_t index) {
+  const bool beyond = std::abs(search.change_pct(index)) > search.error_pct();
+  if (has_smaller_micro_batch(search, index) || (beyond && !search.unmeasured().empty())) return nullptr;
+  return beyond;
 }
 
 nlohmann::json entry_json(const Search& search, std::size_t index) {
@@ -197,9 +208,7 @@ nlohmann::json entry_json(const Search& search, std::size_t index) {
           {"predicted_change_pct", change},
           {"peak_memory_bytes", search.result.played[index].outcome.peak_bytes},
           {"smaller_micro_batch", has_smaller_micro_batch(search, index)},
-          {"beyond_error", has_smaller_micro_batch(search, index)
-                               ? nlohmann::json()  // not known
-                               : nlohmann::json(std::abs(change) > search.error_pct())}};
+          {"beyond_error", beyond_error(search, index)}};
 }
 
 nlohmann::json outcome_json(const Search& search, const std::vector<std::size_t>& best) {
@@ -225,6 +234,9 @@ nlohmann::json outcome_json(const Search& search, const std::vector<std::size_t>
       {"modelled_step_ms", search.run.modelled().pace.step_ms},
       {"model_error_pct", search.run.model_error_pct()},
       {"measured_error_pct", kMeasuredErrorPct},
+      {"measured_error_on", kMeasuredOn},
+      {"error_not_measured",
+       search.unmeasured().empty() ? nlohmann::json() : nlohmann::json(search.unmeasured())},
       {"error_pct", search.error_pct()},
       {"memory_limit_bytes",
        search.bounds.memory_bytes > 0 ? nlohmann::json(search.bounds.memory_bytes) : nlohmann::json()},
@@ -273,9 +285,11 @@ void say_outcome(const Search& search, const std::vector<std::size_t>& best) {
         "by how much "
         "is not known: the error below does not cover these.\n");
   }
-  say("\n{:<11}{}; nine of ten changed runs were within {:.1f} % of their prediction "
+  say("\n{:<11}{}; nine of ten changed runs were within {:.1f} % of their prediction: {} "
       "(docs/what-if-pairs.md)\n",
-      "how sure", model_error_text(search.run.model_error_pct()), kMeasuredErrorPct);
+      "how sure", model_error_text(search.run.model_error_pct()), kMeasuredErrorPct, kMeasuredOn);
+  if (const std::string unmeasured = search.unmeasured(); !unmeasured.empty())
+    say("{:<11}{} that error was not measured\n", "", unmeasured);
   say("{:<11}{}\n", "", verdict(search, best));
 }
 
@@ -288,14 +302,16 @@ int search_settings_of(const SearchOptions& options) {
   Search found{ReplayedRun(options.replay), {}, bounds, {}, 0};
   const ReplayedRun& run = found.run;
   found.recorded_peak = device_peak(run.recorded());
+  const std::vector<std::string> given = keys_of(options.replay.set);
   if (options.over.empty()) {
     const bool host = run.pace().host.has_value() || !options.replay.host_link.empty();
-    found.space = analysis::usual_space(run.recorded_config(), run.recorded().tables(),
+    // With --set the given values take the place of the recorded ones.
+    found.space = analysis::usual_space(run.changed_config(), run.recorded().tables(),
                                         host ? analysis::HostKnown::yes : analysis::HostKnown::no);
+    analysis::leave_out(found.space, given);
   } else {
-    found.space = given_space(run, options.over);
+    found.space = given_space(run, options.over, given);
   }
-  leave_out_given(found.space, options.replay.set);
   found.run.set_machine(run.changed());
   search(found);
   const std::vector<std::size_t> best = analysis::best_played(found.result, found.bounds, options.show);

@@ -173,6 +173,8 @@ std::string Collector::keys() const {
 
 CollectorStatus Collector::status() const { return state_->board.status(); }
 
+std::string Collector::take_recording_warning() { return state_->record.sink().take_warning(); }
+
 void Collector::read(const std::function<void(const store::Store&)>& reader) const {
   state_->record.sink().read(reader);
 }

@@ -99,6 +99,8 @@ class Collector {
   /// keys.
   [[nodiscard]] std::string keys() const;
   [[nodiscard]] CollectorStatus status() const;
+  /// A warning about the recording for its owner to show, once; empty: none.
+  [[nodiscard]] std::string take_recording_warning();
   /// Runs `reader` with the collector's own store, of totals, while nothing changes it (terminal progress).
   void read(const std::function<void(const store::Store&)>& reader) const;
   /// Makes the recording keep full detail around this moment, where `retention` would not keep it.

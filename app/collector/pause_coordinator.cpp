@@ -60,6 +60,15 @@ double PauseCoordinator::lease_left(double now_s) const {
 void PauseCoordinator::rank_up(std::uint32_t rank) {
   ranks_[rank].up = true;
   ranks_[rank].why_down.clear();
+  // A process that was started again has the level of its configuration.
+  if (detail_) outgoing_.push_back({rank, numbered(command_of(*detail_))});
+}
+
+wire::RankCommand PauseCoordinator::command_of(instrumentation::Detail detail) {
+  wire::RankCommand command;
+  command.kind = Kind::set_detail;
+  command.detail = detail;
+  return command;
 }
 
 void PauseCoordinator::rank_down(std::uint32_t rank, const std::string& why, double /*now_s*/) {
@@ -274,10 +283,8 @@ void PauseCoordinator::resume_with(StopRule rule, double now_s) {
 void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& command, double now_s) {
   using Ask = wire::ViewCommand::Kind;
   if (command.kind == Ask::set_detail) {
-    wire::RankCommand detail;
-    detail.kind = Kind::set_detail;
-    detail.detail = command.detail;
-    broadcast(detail);
+    detail_ = command.detail;
+    broadcast(command_of(command.detail));
     note_.clear();
     return;
   }

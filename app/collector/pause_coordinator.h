@@ -71,6 +71,7 @@ class PauseCoordinator {
   [[nodiscard]] bool complete() const;  ///< every rank of the world is up and not finished
   [[nodiscard]] std::string missing_ranks() const;
   void broadcast(wire::RankCommand command);
+  [[nodiscard]] static wire::RankCommand command_of(instrumentation::Detail detail);
   void start_pause(double now_s);
   void resume_all(const std::string& note);
   void resume_with(instrumentation::StopRule rule, double now_s);
@@ -107,6 +108,8 @@ class PauseCoordinator {
   std::uint64_t controller_ = 0;      ///< the viewer whose heartbeats keep the pause
   double last_heartbeat_s_ = -1e300;  ///< of the controller
   double renewed_s_ = -1e300;
+  /// Last set by a viewer or the recorder, for ranks that connect later.
+  std::optional<instrumentation::Detail> detail_;
   std::string note_;
   std::vector<Outgoing> outgoing_;
 };

@@ -94,6 +94,9 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     return;
   }
   if (accepted.new_process) {
+    // The end of the process before may have arrived after the hello of this one. Of a first process its
+    // launcher may have reported the end already.
+    if (came_before) rank.forget_end();
     rank.row.finished = false;
     listed.rank_changed(rank);
     rank.first_message_s = now_s();

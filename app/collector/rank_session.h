@@ -181,6 +181,12 @@ class RankSession {
     pings = 0;
     end_unconfirmed = false;
   }
+  /// The end that an earlier process reported is not that of the present one: messages keep it.
+  void forget_end() {
+    row.finished = false;
+    row.exit_code = 0;
+    row.exit_message.clear();
+  }
   [[nodiscard]] const ClockEstimator& clock_of(std::uint64_t incarnation) const;
   /// Whether the last accepted message is of the process whose clock refinable_clock() is.
   [[nodiscard]] bool on_refinable_clock() const {

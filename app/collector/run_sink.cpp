@@ -124,7 +124,13 @@ std::string RunSink::commit() {
   if (!recording_) return {};
   held_.record_due(instrumentation::monotonic_now_ns());
   // This thread alone changes the store.
-  recording_->retain(store_, clock_.at(instrumentation::monotonic_now_ns()));
+  const std::int64_t now_ns = clock_.at(instrumentation::monotonic_now_ns());
+  recording_->retain(store_, now_ns);
+  if (std::string text = recording_->take_warning(); !text.empty()) {
+    message(0, now_ns, instrumentation::Severity::warning, text);
+    const std::lock_guard lock(warning_mutex_);
+    warning_ = std::move(text);
+  }
   recording_->commit();
   return recording_->error();
 }
@@ -137,6 +143,11 @@ std::string RunSink::finish() {
   const std::string error = recording_->error();
   recording_.reset();
   return error;
+}
+
+std::string RunSink::take_warning() {
+  const std::lock_guard lock(warning_mutex_);
+  return std::exchange(warning_, {});
 }
 
 void RunSink::read(const std::function<void(const store::Store&)>& reader) const {

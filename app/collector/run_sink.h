@@ -23,7 +23,7 @@ namespace shardscope::collector {
 
 namespace wire = instrumentation::wire;
 
-/// Used by one thread, the recorder's, but for read() and log().
+/// Used by one thread, the recorder's, but for read(), log() and take_warning().
 class RunSink {
  public:
   /// `record_path`: the log's temporary file is created in its folder; empty: there will be no recording.
@@ -46,6 +46,9 @@ class RunSink {
   [[nodiscard]] bool recording() const noexcept { return recording_ != nullptr; }
   /// Makes everything recorded so far durable. Returns the error that stopped the recording; empty: none.
   std::string commit();
+  /// A warning about the recording that is to be shown once; empty: none. It is among the messages already.
+  /// From any thread.
+  [[nodiscard]] std::string take_warning();
   /// Completes and closes the recording, if there is one. Returns its error; empty: none.
   std::string finish();
 
@@ -61,6 +64,8 @@ class RunSink {
   std::unique_ptr<store::RecordingWriter> recording_;
   instrumentation::HostClock clock_;  ///< the collector's
   HeldChunks held_;
+  std::mutex warning_mutex_;
+  std::string warning_;
   mutable std::mutex store_mutex_;  ///< `store_`; written by the recorder's thread only
   /// A run may last for days: the recording and the log contain the events, this store only totals.
   store::Store store_{store::Keep::totals};

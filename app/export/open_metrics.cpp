@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <optional>
 #include <string_view>
 
@@ -60,10 +61,26 @@ std::optional<double> seconds(const std::optional<double>& ms) {
 
 }  // namespace
 
-void OpenMetrics::take(const analysis::WatchInterval& interval) {
+void OpenMetrics::count(const analysis::WatchInterval& interval) {
   steps_ += interval.steps;
   for (const analysis::Trigger& trigger : interval.triggers)
     ++triggers_.at(static_cast<std::size_t>(trigger.kind));
+}
+
+void OpenMetrics::show(const analysis::WatchInterval& interval) {
+  const auto replace = [](auto& shown, const auto& latest) {
+    if (latest) shown = latest;
+  };
+  if (interval.step != instrumentation::kNoId) shown_.step = interval.step;
+  replace(shown_.step_ms_median, interval.step_ms_median);
+  replace(shown_.step_ms_max, interval.step_ms_max);
+  replace(shown_.tokens_per_s, interval.tokens_per_s);
+  replace(shown_.loss, interval.loss);
+  replace(shown_.grad_norm, interval.grad_norm);
+  replace(shown_.loss_scale, interval.loss_scale);
+  replace(shown_.exposed_comm_pct, interval.exposed_comm_pct);
+  replace(shown_.idle_pct, interval.idle_pct);
+  replace(shown_.overlap_pct, interval.overlap_pct);
 }
 
 std::string OpenMetrics::text(const store::Store& store, const analysis::WatchInterval& interval) const {
@@ -79,26 +96,29 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
         1);
   }
   page.counter("shardscope_steps", "Steps that every rank completed.", steps_);
+  page.gauge("shardscope_step", "", "Number of the last step that every rank completed.",
+             shown_.step == instrumentation::kNoId ? std::nullopt : std::optional<double>(shown_.step));
+  // Intervals without a step change none of these.
   page.gauge("shardscope_step_seconds", "seconds",
-             "Median time of the last interval's steps, without pauses.", seconds(interval.step_ms_median));
+             "Median time of the last interval's steps, without pauses.", seconds(shown_.step_ms_median));
   page.gauge("shardscope_step_longest_seconds", "seconds", "Longest step of the last interval.",
-             seconds(interval.step_ms_max));
+             seconds(shown_.step_ms_max));
   page.gauge("shardscope_tokens_per_second", "", "Tokens of the last interval's steps over their time.",
-             interval.tokens_per_s);
+             shown_.tokens_per_s);
   page.gauge("shardscope_loss", "", "Loss of the interval's last step, mean over ranks and micro-steps.",
-             interval.loss);
+             shown_.loss);
   page.gauge("shardscope_held_out_loss", "",
              "Loss of the latest evaluation, on held-out data, mean over ranks.",
              interval.evaluation ? std::optional(interval.evaluation->loss) : std::nullopt);
-  page.gauge("shardscope_grad_norm", "", "Gradient norm of the interval's last step.", interval.grad_norm);
-  page.gauge("shardscope_loss_scale", "", "Loss scale of the interval's last step.", interval.loss_scale);
+  page.gauge("shardscope_grad_norm", "", "Gradient norm of the interval's last step.", shown_.grad_norm);
+  page.gauge("shardscope_loss_scale", "", "Loss scale of the interval's last step.", shown_.loss_scale);
   page.gauge("shardscope_exposed_communication_ratio", "ratio",
              "Exposed communication over recorded time, all ranks, last interval.",
-             ratio(interval.exposed_comm_pct));
+             ratio(shown_.exposed_comm_pct));
   page.gauge("shardscope_idle_ratio", "ratio", "Idle time over recorded time, all ranks, last interval.",
-             ratio(interval.idle_pct));
+             ratio(shown_.idle_pct));
   page.gauge("shardscope_overlap_ratio", "ratio", "Communication that was hidden, last interval.",
-             ratio(interval.overlap_pct));
+             ratio(shown_.overlap_pct));
   page.family("shardscope_device_memory_peak_bytes", "gauge", "bytes",
               "Most that a rank's device pool held so far.");
   for (const store::RankRow& row : store.ranks()) {
@@ -107,7 +127,11 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
   }
   page.family("shardscope_ranks", "gauge", "", "Ranks that have come, by state.");
   page.sample("shardscope_ranks", "state=\"running\"", interval.ranks - interval.ranks_ended);
-  page.sample("shardscope_ranks", "state=\"ended\"", interval.ranks_ended);
+  page.sample("shardscope_ranks", "state=\"ended\"", interval.ranks_ended - interval.ranks_failed);
+  page.sample("shardscope_ranks", "state=\"failed\"", interval.ranks_failed);
+  // Without it a run that hangs looks like one whose figures do not change.
+  page.gauge("shardscope_seconds_since_event", "", "Time without an event.",
+             std::chrono::duration<double>(interval.quiet).count());
   page.counter("shardscope_events", "Events received.", interval.events);
   page.counter("shardscope_dropped_events", "Events dropped by ranks or collectors.",
                interval.missing_events);

@@ -15,11 +15,19 @@ namespace shardscope::exporter {
 class OpenMetrics {
  public:
   /// Adds the steps and triggers of an interval to the counters.
-  void take(const analysis::WatchInterval& interval);
+  void count(const analysis::WatchInterval& interval);
+  /// The figures of its steps are shown until later ones replace them: a gauge that is absent while no step
+  /// ends would be taken for a run that is gone.
+  void show(const analysis::WatchInterval& interval);
+  /// Whether it has figures of steps.
+  [[nodiscard]] bool any_step() const noexcept { return shown_.step != instrumentation::kNoId; }
+  /// Another run has begun: figures of steps are not known yet.
+  void forget_steps() { shown_ = {}; }
   /// All metrics, ending with "# EOF". Figures that were not recorded are omitted.
   [[nodiscard]] std::string text(const store::Store& store, const analysis::WatchInterval& interval) const;
 
  private:
+  analysis::WatchInterval shown_;  ///< the latest figures of steps
   std::uint64_t steps_ = 0;
   std::array<std::uint64_t, analysis::kTriggerKinds> triggers_{};  ///< by kind
 };

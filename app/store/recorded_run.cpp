@@ -76,6 +76,11 @@ void RecordedRun::restore_steps(std::vector<StepRow> rows, std::uint32_t through
   ++s.revision;
 }
 
+void RecordedRun::all_ranks_came() {
+  store_.state_->steps.wait_no_longer();
+  ++store_.state_->revision;
+}
+
 void RecordedRun::add_moment(Moment moment) {
   for (std::int64_t* ns : {&moment.at_ns, &moment.begin_ns, &moment.end_ns})
     *ns = store_.state_->clock.to_run(*ns);

@@ -55,6 +55,8 @@ class RecordedRun {
   /// of steps up to `through` do not change them. Call before anything that has events. `origin_ns`: the
   /// earliest known event, collector clock.
   void restore_steps(std::vector<StepRow> rows, std::uint32_t through, std::int64_t origin_ns);
+  /// The run is known as a whole: a step does not wait for ranks that are not in the recording.
+  void all_ranks_came();
   /// An interval that the recorder kept at full detail because of an event in it.
   void add_moment(Moment moment);
   /// By rank and step.

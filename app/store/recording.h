@@ -45,6 +45,8 @@ class RecordingWriter {
   /// of steps is used. `now_ns`: current time of the collector's clock. Event times after it count as
   /// `now_ns`.
   void retain(const Store& store, std::int64_t now_ns = INT64_MAX);
+  /// A warning of retain() that is to be shown once; empty: none.
+  [[nodiscard]] std::string take_warning();
   /// Keeps the events around `moment` for as long as the moment itself (Retention). No effect in a recording
   /// that has neither limits nor parts.
   void keep(Moment moment);

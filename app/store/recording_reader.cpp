@@ -74,6 +74,7 @@ class FileReader {
     }
     for (Moment& moment : sums_.moments) RecordedRun(store).add_moment(std::move(moment));
     RecordedRun(store).set_own_times(std::move(own_times_));
+    RecordedRun(store).all_ranks_came();
     problems_.guard("ranks", [&] { read_ranks(database(), store, problems_); });
     problems_.guard("messages", [&] { read_messages(database(), store, problems_); });
     finish(store);

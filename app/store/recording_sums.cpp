@@ -19,6 +19,8 @@ namespace {
 constexpr std::chrono::seconds kTotalsEvery{60};
 /// Number of steps before the last written one that are written again: values of a rank may arrive late.
 constexpr std::uint32_t kStepsAgain = 64;
+/// Most written steps whose end is awaited.
+constexpr std::size_t kMostOpen = 1U << 14;
 
 constexpr const char* kSumsSchema = R"sql(
 CREATE TABLE sums(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begin_ns INTEGER, end_ns INTEGER,
@@ -78,6 +80,9 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
   // error.
   const auto sums = sums_;
   const auto through = through_, written = written_;
+  const auto open = open_;
+  const auto rewinds = rewinds_;
+  const auto again_from = again_from_;
   try {
     for (const char* table : {"sums", "sum_steps", "moments", "sketches", "own_times"}) {
       const std::string name = table;
@@ -101,6 +106,9 @@ void SumsWriter::begin_part(Database& next, const Store& store) {
     sums_ = sums;
     through_ = through;
     written_ = written;
+    open_ = open;
+    rewinds_ = rewinds;
+    again_from_ = again_from;
     throw;
   }
 }
@@ -125,6 +133,8 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   std::uint64_t used = 0;
   if (max_bytes_ > 0) used = bytes(in_file() - database.integer("PRAGMA freelist_count"));
   for (const auto& [rank, rows] : plan_.due(used)) delete_rows(database, rank, rows);
+  if (max_bytes_ > 0 && plan_.at_least())
+    check_least(bytes(in_file() - database.integer("PRAGMA freelist_count")));
   write_steps(database, store, false);
   write_moments(database);
   const auto now = std::chrono::steady_clock::now();
@@ -135,6 +145,18 @@ void SumsWriter::retain(Database& database, const Store& store, std::int64_t now
   // Data received since the last call may have grown the file beyond the limit. Pages that are free now are
   // returned to the file system.
   if (max_bytes_ > 0 && bytes(in_file()) > max_bytes_) database.execute("PRAGMA incremental_vacuum");
+}
+
+/// What is always kept: newest blocks, sums, own times, tables, steps.
+void SumsWriter::check_least(std::uint64_t used_bytes) {
+  if (used_bytes <= max_bytes_ || std::exchange(least_reported_, true)) return;
+  const auto mb = [](std::uint64_t bytes) {
+    const std::uint64_t tenths = (bytes + 50'000) / 100'000;
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
+  };
+  warning_ = "the recording takes " + mb(used_bytes) + ", more than its limit of " + mb(max_bytes_) +
+             " (--max-size): of each of its " + std::to_string(plan_.ranks()) +
+             " ranks the newest events and the sums stay, about 165 kB, and of the run the steps";
 }
 
 void SumsWriter::finish(Database& database, const Store& store) {
@@ -260,17 +282,51 @@ void SumsWriter::write_steps(Database& database, const Store& store, bool all) {
   // The last step may still run if a part ended within it. Rows are rewritten until its values are final.
   const std::span<const StepRow> known = store.steps();
   const bool settled = known.empty() || known.back().step > *through_ + std::uint64_t{kStepsAgain};
+  begin_again(database, store);
+  write_ends(database, store);
   if (!all && settled && written_ == through_) return;
-  const std::uint32_t from = !written_ || *written_ < kStepsAgain ? 0 : *written_ - kStepsAgain;
+  const auto before = [](std::uint32_t step) { return step < kStepsAgain ? 0 : step - kStepsAgain; };
+  std::uint32_t from = written_ ? before(*written_) : 0;
+  if (again_from_) from = std::min(from, *again_from_);
   const std::span<const StepRow> rows = known;
   const auto first =
       std::partition_point(rows.begin(), rows.end(), [from](const StepRow& row) { return row.step < from; });
   const auto last =
       std::partition_point(first, rows.end(), [this](const StepRow& row) { return row.step <= *through_; });
   write_step_rows(database, "sum_steps", {first, last}, store.origin_ns());
+  if (again_from_ && first != last) again_from_ = std::max(*again_from_, before(std::prev(last)->step));
+  if (settled) again_from_.reset();
+  for (const StepRow& row : std::span(first, last)) {
+    if (row.end_ns == kOpen && open_.size() < kMostOpen) open_.insert(row.step);
+  }
   database.execute("INSERT OR REPLACE INTO meta VALUES('sum_steps_through', " + std::to_string(*through_) +
                    ")");
   written_ = through_;
+}
+
+/// Deletes the rows of steps that began again: those of the new attempt take their place.
+void SumsWriter::begin_again(Database& database, const Store& store) {
+  for (; rewinds_ < store.rewinds().size(); ++rewinds_) {
+    const std::uint32_t step = store.rewinds()[rewinds_].step;
+    database.execute("DELETE FROM sum_steps WHERE step >= " + std::to_string(step));
+    open_.erase(open_.lower_bound(step), open_.end());
+    again_from_ = std::min(again_from_.value_or(step), step);
+  }
+}
+
+/// Writes the steps whose end became known after they were written: a step waits for ranks of the world that
+/// may never come.
+void SumsWriter::write_ends(Database& database, const Store& store) {
+  for (auto step = open_.begin(); step != open_.end();) {
+    const auto row = std::ranges::lower_bound(store.steps(), *step, {}, &StepRow::step);
+    const bool gone = row == store.steps().end() || row->step != *step;
+    if (!gone && row->end_ns == kOpen) {
+      ++step;
+      continue;
+    }
+    if (!gone) write_step_rows(database, "sum_steps", {row, row + 1}, store.origin_ns());
+    step = open_.erase(step);
+  }
 }
 
 void SumsWriter::write_moments(Database& database) {

@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,9 @@ class SumsWriter {
   /// `deleted_until_ns`: end of the newest deleted part, collector clock; INT64_MIN: none was deleted.
   void part_has_begun(std::int64_t deleted_until_ns);
 
+  /// Once: that the file cannot be as small as its limit. Empty: it can, or that was returned before.
+  [[nodiscard]] std::string take_warning() { return std::exchange(warning_, {}); }
+
  private:
   struct Sum {
     std::int64_t id = 0;
@@ -79,19 +84,27 @@ class SumsWriter {
   bool join_some(Database& database, std::uint32_t rank, bool earlier);
   /// Joins as many as are too many.
   void join(Database& database, std::uint32_t rank, bool earlier);
+  void check_least(std::uint64_t used_bytes);
   void write_steps(Database& database, const Store& store, bool all);
+  void write_ends(Database& database, const Store& store);
+  void begin_again(Database& database, const Store& store);
   void write_moments(Database& database);
   void write_sketches(Database& database);
   void write_own_times(Database& database);
 
   bool limited_ = false;
   std::uint64_t max_bytes_ = 0;
+  bool least_reported_ = false;
+  std::string warning_;
   RetentionPlan plan_;
   std::optional<PartSums> part_;                    ///< only in a recording in parts
   RareEvents rare_;                                 ///< limits rare events in sums
   std::map<std::uint32_t, std::vector<Sum>> sums_;  ///< by rank, sorted by sequence
   std::optional<std::uint32_t> through_;            ///< last step with a deleted event
   std::optional<std::uint32_t> written_;            ///< through_ when steps were last written
+  std::set<std::uint32_t> open_;                    ///< written steps that had not ended then
+  std::size_t rewinds_ = 0;                         ///< of the store's that are taken into account
+  std::optional<std::uint32_t> again_from_;         ///< steps that began again are written from here on
   std::uint64_t moments_written_ = 0;
   SpanSketches sketches_;
   OwnTimes own_times_;

@@ -173,6 +173,10 @@ void RecordingWriter::retain(const Store& store, std::int64_t now_ns) {
   if (why) s.change_part(store, *why);
 }
 
+std::string RecordingWriter::take_warning() {
+  return state_->sums ? state_->sums->take_warning() : std::string();
+}
+
 void RecordingWriter::keep(Moment moment) {
   State& s = *state_;
   if (s.sums) s.sums->keep(std::move(moment));

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/store/recorded_run.h"
+
 namespace shardscope::store {
 namespace {
 
@@ -79,6 +81,7 @@ void Replay::hand_over(Store& to, Rank& rank, std::int64_t until_ns) const {
 
 void Replay::advance(Store& to, std::int64_t until_ns) {
   if (!std::exchange(begun_, true)) {
+    RecordedRun(to).all_ranks_came();
     for (const auto& [number, rank] : ranks_) {
       const ev::RunTables* const own = whole_.rank_tables(number);
       if (own == nullptr) continue;

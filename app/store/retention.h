@@ -83,6 +83,11 @@ class RetentionPlan {
   /// newest block of each rank stays. If deleting unpinned blocks does not free enough bytes, the oldest
   /// moments are deleted too, in the same order.
   [[nodiscard]] Rows due(std::uint64_t used_bytes);
+  /// Whether nothing is left but the newest block of each rank.
+  [[nodiscard]] bool at_least() const noexcept {
+    return moments_.empty() && blocks_.size() <= newest_block_.size();
+  }
+  [[nodiscard]] std::size_t ranks() const noexcept { return newest_block_.size(); }
 
  private:
   struct Key {

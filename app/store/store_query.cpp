@@ -84,6 +84,8 @@ const ev::RunTables* StoreQuery::rank_tables(std::uint32_t rank) const {
 
 std::span<const RankRow> StoreQuery::ranks() const { return state_->rows; }
 std::span<const StepRow> StoreQuery::steps() const { return state_->steps.rows(); }
+
+std::span<const Rewind> StoreQuery::rewinds() const { return state_->steps.rewinds(); }
 std::span<const Message> StoreQuery::messages() const { return state_->messages.messages(); }
 std::span<const Gap> StoreQuery::gaps() const {
   state_->take_damage();

@@ -94,6 +94,9 @@ class StoreQuery {
   [[nodiscard]] const ev::RunTables* rank_tables(std::uint32_t rank) const;
   [[nodiscard]] std::span<const RankRow> ranks() const;
   [[nodiscard]] std::span<const StepRow> steps() const;
+  /// Where steps began again, after the ranks were started from a checkpoint: [Note: steps that begin again].
+  /// The list only grows.
+  [[nodiscard]] std::span<const Rewind> rewinds() const;
   [[nodiscard]] std::span<const Message> messages() const;
   [[nodiscard]] std::span<const Gap> gaps() const;
   [[nodiscard]] std::int64_t end_ns() const noexcept;  ///< latest event

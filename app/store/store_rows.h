@@ -46,6 +46,16 @@ struct Density {
   std::uint8_t dominant_code = 0;
 };
 
+/// [Note: steps that begin again]
+/// Ranks that are started again continue from a checkpoint and repeat steps. The newest attempt counts: the
+/// rows from the first repeated step on are removed when a rank begins a step that is not later than its last
+/// one. The ranks of a run end and start together, so one time separates the attempts on all of them: the
+/// middle between that rank's last event about a step and its new begin.
+struct Rewind {
+  std::uint32_t step = 0;  ///< the first step that is repeated
+  std::int64_t at_ns = 0;  ///< separates the attempts, run time
+};
+
 struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
   std::uint32_t step = 0;
   std::int64_t begin_ns = 0, end_ns = kOpen;  ///< earliest begin and latest end over ranks

@@ -48,6 +48,8 @@ std::pair<std::optional<SearchOutcome>, std::string> read_search(const std::stri
   out.played = value_of(json, "played", std::uint64_t{0});
   out.combinations = value_of(json, "combinations", std::uint64_t{0});
   out.verdict = value_of(json, "verdict", std::string());
+  out.error_on = value_of(json, "measured_error_on", std::string());
+  out.not_measured = value_of(json, "error_not_measured", std::string());
   for (const nlohmann::json& one : json["best"]) {
     if (!one.is_object()) continue;
     FoundSettings found;
@@ -62,6 +64,12 @@ std::pair<std::optional<SearchOutcome>, std::string> read_search(const std::stri
     out.best.push_back(std::move(found));
   }
   return {std::move(out), ""};
+}
+
+std::string error_text(const SearchOutcome& outcome) {
+  return "Predictions are off by up to " + decimal(outcome.error_pct, 1) + " %" +
+         (outcome.error_on.empty() ? "" : " (measured: " + outcome.error_on + ")") +
+         (outcome.not_measured.empty() ? "" : "; " + outcome.not_measured + " this was not measured") + ".";
 }
 
 Table search_table(const SearchOutcome& outcome) {

@@ -26,6 +26,8 @@ struct SearchOutcome {
   std::int64_t recorded_peak_bytes = 0;
   std::uint64_t played = 0, combinations = 0;
   std::string verdict;
+  std::string error_on,
+      not_measured;  ///< what `error_pct` was measured on, and for what it was not; may be empty
   std::vector<FoundSettings> best;  ///< fastest first
 };
 /// `memory_gib`: limit per device; 0: none.
@@ -33,6 +35,8 @@ struct SearchOutcome {
                                                         const std::string& recording, double memory_gib);
 /// Parses the command's JSON; on failure the second member is the reason.
 [[nodiscard]] std::pair<std::optional<SearchOutcome>, std::string> read_search(const std::string& json);
+/// A sentence: how far predictions are off, and where that was measured.
+[[nodiscard]] std::string error_text(const SearchOutcome& outcome);
 [[nodiscard]] Table search_table(const SearchOutcome& outcome);
 
 /// Runs one search at a time, in a child process.

@@ -302,9 +302,8 @@ void WhatIfView::searched(Context& ctx, Rect room) {
   ctx.section(room, "Fastest settings of " + std::to_string(outcome.played) + " simulated");
   paragraph(outcome.verdict, c.text);
   paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " per step, peak " +
-                bytes(outcome.recorded_peak_bytes).text() + ". Predictions are off by up to " +
-                decimal(outcome.error_pct, 1) +
-                " %. Click a row to choose its settings; Simulate compares them.",
+                bytes(outcome.recorded_peak_bytes).text() + ". " + error_text(outcome) +
+                " Click a row to choose its settings; Simulate compares them.",
             c.muted);
   const TableHit hit =
       draw_table(ctx, "##searched", room.take_top(std::min(room.h, table_height(found_table_))), found_table_,

@@ -269,5 +269,34 @@ TEST(SearchSpace, ReadsGivenValues) {
     EXPECT_THROW(static_cast<void>(setting_from(wrong, "2")), std::invalid_argument) << wrong;
 }
 
+TEST(SearchSpace, WhatIsGivenIsNotSearched) {
+  const config::TrainingConfig with_set = parsed(
+      R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 2}})");
+  auto space = usual_space(with_set, small_model(), HostKnown::no);
+  ASSERT_NE(find(space, "zero_optimization.stage3_max_live_parameters"), nullptr) << "of stage 3";
+  leave_out(space, {"zero_optimization.stage", "gradient_accumulation_steps"});
+  ASSERT_EQ(space.front().values.size(), 1U) << "others refer to it";
+  EXPECT_EQ(space.front().values.front().text, "2") << "the given stage";
+  EXPECT_EQ(find(space, "micro-batch x accumulation"), nullptr) << "one of its two keys is given";
+  EXPECT_EQ(find(space, "zero_optimization.stage3_max_live_parameters"), nullptr)
+      << "of no effect in stage 2";
+  EXPECT_NE(find(space, "zero_optimization.reduce_bucket_size"), nullptr);
+}
+
+TEST(SearchSpace, SaysForWhatTheErrorOfPredictionsWasNotMeasured) {
+  instrumentation::RunTables tables;
+  tables.world = 2;
+  tables.device = "AMD EPYC 7B13, 2 hardware threads, 8 GiB";
+  EXPECT_EQ(unmeasured_of(tables), "");
+  tables.world = 8;
+  EXPECT_EQ(unmeasured_of(tables), "with 8 ranks");
+  tables.device = "NVIDIA H100, 132 multiprocessors, 80 GiB, compute capability 9.0, CUDA 12.4 (driver 12.4)";
+  EXPECT_EQ(unmeasured_of(tables), "on GPUs with 8 ranks");
+  tables.world = 1;
+  EXPECT_EQ(unmeasured_of(tables), "on GPUs");
+  tables.simulated = true;
+  EXPECT_EQ(unmeasured_of(tables), "");
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/app/analysis/run_builder.h"
@@ -30,6 +31,11 @@ class Steps {
     at_ += ms * kMs;
     run_.instant(0, at_, EventKind::step_end, StreamId::host, step_, ev::kNoId, ev::kNoId, skipped ? 1 : 0);
     ++step_;
+  }
+  /// The next step has this number, a second later.
+  void restart_at(std::uint32_t step) {
+    step_ = step;
+    at_ += 1000 * kMs;
   }
   /// Of the step before the one that begins next.
   void evaluate(double loss) {
@@ -253,6 +259,90 @@ TEST(Watch, RanksThatFailAndEventsThatAreMissing) {
   EXPECT_EQ(interval.triggers[0].rank, 0U);
   EXPECT_EQ(interval.ranks_ended, 1U);
   EXPECT_EQ(kinds(steps.look(std::chrono::hours(1))), Kinds{});
+}
+
+/// An elastic launcher starts a failed rank again; the next failure is a new one.
+TEST(Watch, ARankThatFailsAgainAfterARestartIsATriggerAgain) {
+  Steps steps;
+  steps.add(10);
+  const auto report = [&](std::int32_t exit_code) {
+    store::RankRow row = steps.store().ranks().front();
+    row.finished = exit_code != 0;
+    row.exit_code = exit_code;
+    steps.store().set_rank(row);
+    return steps.look();
+  };
+  EXPECT_EQ(kinds(report(3)), Kinds{TriggerKind::rank_failed});
+  EXPECT_EQ(kinds(report(3)), Kinds{}) << "the same failure";
+  EXPECT_EQ(kinds(report(0)), Kinds{}) << "it runs again";
+  EXPECT_EQ(kinds(report(3)), Kinds{TriggerKind::rank_failed});
+}
+
+/// At a node's collector they are those of its node.
+TEST(Watch, SaysHowManyRanksHaveCome) {
+  test::RunBuilder run(2);
+  run.change_tables([](ev::RunTables& tables) { tables.world = 4; });
+  Watcher watcher;
+  const WatchInterval interval = watcher.look_at_totals(run.build(), {}, false);
+  EXPECT_NE(watch_line(interval).find("2 of 4 ranks have come"), std::string::npos) << watch_line(interval);
+  EXPECT_EQ(nlohmann::json::parse(to_json(interval))["world"], 4);
+  Steps steps;
+  steps.add(10);
+  EXPECT_EQ(watch_line(steps.look()).find("have come"), std::string::npos);
+}
+
+/// A watch looks each second and prints a line each interval: the line is as if it had looked once.
+TEST(Watch, JoinedIntervalsAreAsOne) {
+  Steps often, once;
+  for (int i = 0; i < 20; ++i) {
+    for (Steps* steps : {&often, &once}) steps->add(100 + i % 3);
+  }
+  often.look();
+  once.look();
+  std::optional<WatchInterval> joined;
+  const std::vector<std::int64_t> lengths = {90, 300, 100, 130, 101};
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    for (Steps* steps : {&often, &once}) {
+      steps->add(lengths[i], 1.9 - 0.01 * static_cast<double>(i), 1.5, i == 3);
+      if (i == 2) steps->evaluate(3.5);
+    }
+    WatchInterval next = often.look();
+    if (joined) {
+      joined->add(std::move(next));
+      joined->add(often.look());  // without a step
+    } else {
+      joined = std::move(next);
+    }
+  }
+  const WatchInterval whole = once.look();
+  EXPECT_EQ(joined->steps, 5U);
+  EXPECT_EQ(kinds(*joined),
+            (Kinds{TriggerKind::slow_step, TriggerKind::slow_step, TriggerKind::skipped_step}));
+  EXPECT_EQ(watch_line(*joined), watch_line(whole));
+  EXPECT_EQ(to_json(*joined), to_json(whole));
+}
+
+/// As a rank that is started again from a checkpoint does.
+TEST(Watch, StepsThatBeginAgainAreWatchedAgain) {
+  for (const bool totals : {false, true}) {
+    Steps steps;
+    for (int i = 0; i < 20; ++i) steps.add(10);
+    const auto look = [&] { return totals ? steps.look_at_totals() : steps.look(); };
+    EXPECT_GE(look().step, 18U);
+    steps.restart_at(12);
+    steps.add(500);  // the first after a start is warm-up
+    steps.add(10);
+    steps.add(10);
+    WatchInterval interval = look();
+    EXPECT_EQ(kinds(interval), Kinds{});
+    EXPECT_EQ(interval.step, totals ? 13U : 14U);
+    EXPECT_EQ(interval.steps, totals ? 2U : 3U);
+    steps.add(40);
+    steps.add(10);
+    interval = look();
+    EXPECT_EQ(kinds(interval), Kinds{TriggerKind::slow_step}) << totals;
+    EXPECT_EQ(interval.triggers[0].step, 15U);
+  }
 }
 
 TEST(Watch, AFindingIsNewOnce) {

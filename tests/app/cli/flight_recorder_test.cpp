@@ -8,6 +8,8 @@
 
 #include <bit>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -181,6 +183,29 @@ TEST_F(FlightRecorderTest, KeepsWhatIsWantedOfEachKind) {
   EXPECT_THAT(kinds(moments_of(steps, kept)), UnorderedElementsAre("loss_jump 20", "loss_jump 30"));
 }
 
+TEST_F(FlightRecorderTest, SaysThatALimitIsTooSmallForWhatIsAlwaysKept) {
+  CollectorOptions options = with_limits(path_);
+  options.retention.max_bytes = 1000;
+  testing::internal::CaptureStderr();
+  {
+    Collector collector(options);
+    FlightRecorder recorder(collector, options, {});
+    Rank rank(collector.publish_endpoint(), 0, 1);
+    push(rank, healthy(24));
+    EXPECT_TRUE(rank.until([&] {
+      std::string texts;
+      collector.read([&](const store::Store& store) { texts = all_texts(store); });
+      return texts.find("more than its limit") != std::string::npos;
+    }));
+    recorder.look();
+    rank.finish();
+    collector.stop();
+  }
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed.find("shardscope: the recording takes "), 0U) << printed;
+  EXPECT_NE(all_texts(store::open_recording(path_, nullptr)).find("(--max-size)"), std::string::npos);
+}
+
 /// Over a node's recorder that finds nothing itself: what the recorder above finds, and what a viewer asks of
 /// it, are moments of the node's recording as well, each once.
 TEST_F(FlightRecorderTest, MomentsAtTheTopReachTheRecordersOfNodes) {
@@ -234,6 +259,55 @@ TEST_F(FlightRecorderTest, MomentsAtTheTopReachTheRecordersOfNodes) {
     EXPECT_EQ(requested.kind, store::kRequested);
     EXPECT_EQ(requested.text.find("the fan is loud, requested by "), 0U) << requested.text;
   }
+}
+
+/// Each node's recorder sees the ranks of its node only, and finds what they show all the same.
+TEST_F(FlightRecorderTest, NodesFindTriggersInTheStepsOfTheirOwnRanks) {
+  const std::string other_path = node_path_ + "-other.zscope";
+  {
+    Collector top(local());
+    const auto at_node = [&](const std::string& path) {
+      CollectorOptions options = with_limits(path);
+      options.upstream = top.publish_endpoint();
+      return options;
+    };
+    const CollectorOptions of_first = at_node(node_path_), of_second = at_node(other_path);
+    Collector first(of_first), second(of_second);
+    FlightRecorder finds(first, of_first, {}), finds_too(second, of_second, {});
+    std::vector<std::unique_ptr<Rank>> ranks;
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+      ranks.push_back(std::make_unique<Rank>((rank < 2 ? first : second).publish_endpoint(), rank, 4));
+    std::vector<MadeStep> steps = healthy(24);
+    for (MadeStep& step : steps) step.ms *= 10;
+    steps[20].ms = 3000;
+    std::uint64_t count = 0;
+    for (const auto& rank : ranks) count += push(*rank, steps);
+    const auto all = [&](const std::function<bool()>& condition) {
+      return eventually([&] {
+        for (const auto& rank : ranks) rank->link->pump();
+        return condition();
+      });
+    };
+    EXPECT_TRUE(
+        all([&] { return events_in(first) + events_in(second) == count && events_in(top) == count; }));
+    finds.look();
+    finds_too.look();
+    for (const auto& rank : ranks) rank->finish();
+    EXPECT_TRUE(all([&] { return top.status().finished; }));
+    first.stop();
+    second.stop();
+    top.stop();
+  }
+  for (const std::string& path : {node_path_, other_path}) {
+    const store::Store read = store::open_recording(path, nullptr);
+    EXPECT_EQ(read.ranks().size(), 2U) << path;
+    ASSERT_EQ(read.moments().size(), 1U) << path;
+    EXPECT_EQ(read.moments()[0].kind, "slow_step");
+    EXPECT_EQ(read.moments()[0].step, 20U);
+    ASSERT_EQ(read.steps().size(), 24U);
+    for (const store::StepRow& row : read.steps()) EXPECT_NE(row.end_ns, store::kOpen) << row.step;
+  }
+  std::filesystem::remove(other_path);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/detail_switch.h"
 #include "app/cli/help_format.h"
 #include "app/cli/live_look.h"
 #include "app/cli/rank_failure.h"
@@ -51,6 +52,22 @@ TEST(SummaryText, OutsideMemoryIsThatOfTheRankWithTheMost) {
       summary_text(summary),
       HasSubstr("\noutside memory 3.00 GiB at most (rank 1, 8.00 GiB in use in all): CUDA's context and "
                 "kernels, NCCL, what goes past PyTorch's allocator, other processes on that device\n"));
+}
+
+/// Ranks that are started again from a checkpoint count their steps from there.
+TEST(DetailSwitch, StepsThatBeginAgainDoNotKeepTheDetailRaised) {
+  std::vector<std::string> requests;
+  DetailSwitch detail({.raise = "params", .otherwise = "steps", .raise_steps = 20},
+                      [&](const std::string& name) { requests.push_back(name); });
+  detail.follow(990, false);
+  detail.follow(1000, true);
+  detail.follow(1005, false);
+  EXPECT_THAT(requests, testing::ElementsAre("steps", "params"));
+  detail.follow(900, false);
+  detail.follow(919, false);
+  EXPECT_EQ(requests.size(), 2U) << "raised for 20 steps from the one it went back to";
+  detail.follow(920, false);
+  EXPECT_THAT(requests, testing::ElementsAre("steps", "params", "steps"));
 }
 
 TEST(PlainText, ATerminalObeysNothingOfIt) {

@@ -166,6 +166,41 @@ class Watch(CommandTest):
         watch.terminate()
         self.assertEqual(watch.wait(20), 128 + 15)
 
+    def test_triggers_do_not_wait_for_the_next_line(self):
+        """The interval is an hour, the run takes seconds and its recorder stays."""
+        recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0", "--overwrite")
+        endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
+        mark = self.folder / "mark"
+        watch = self.start("watch", endpoint, "--interval", "3600", "--metrics", self.folder / "run.prom", "--trigger", "rank_failed",
+                           "--on-trigger", f'echo "$SHARDSCOPE_TRIGGER $SHARDSCOPE_TRIGGER_RANK"; echo x > {mark}; exit 3')
+        training = subprocess.Popen([BIN / "zero_train", "--config", ROOT / "samples/stage3.json", "--model", "mlp", "--data", "golden:mlp",
+                                     "--steps", "100000", "--publish", endpoint, "--quiet"], env=ENV, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+        self.addCleanup(training.kill)
+
+        def until(condition):
+            end = time.monotonic() + 30
+            while not condition():
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.1)
+
+        def page():
+            file = self.folder / "run.prom"
+            return file.read_text() if file.exists() else ""
+        until(lambda: "\nshardscope_step_seconds " in page())
+        training.kill()
+        training.wait()
+        until(mark.exists)
+        until(lambda: 'shardscope_ranks{state="failed"} 1' in page())
+        self.assertIn('shardscope_triggers_total{kind="rank_failed"} 1', page())
+        self.assertIn("\nshardscope_step_seconds ", page())
+        recorder.terminate()
+        out, said = watch.communicate(timeout=60)
+        self.assertEqual(out.count("rank_failed: "), 1, out)
+        self.assertEqual(len([line for line in out.splitlines() if "!" not in line]), 1, "one line, at the end")
+        self.assertIn("rank_failed 0\n", said)
+        self.assertIn("--on-trigger at rank_failed: the command ended with exit code 3", said)
+
     def test_one_that_lags_behind_can_be_ended(self):
         """It gets no processor during the run, and has all steps left at the end: a signal ends it meanwhile."""
         recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
@@ -190,6 +225,7 @@ class Watch(CommandTest):
         self.refused(("watch", "here"), "here")
         self.refused(("watch", self.folder / "none.zscope"), "none.zscope")
         self.refused(("watch", endpoint, "--trigger", "slow"), "slow")
+        self.refused(("watch", endpoint, "--trigger", "slow_step,memory_limit"), "--trigger memory_limit needs --memory-limit")
         self.refused(("watch", endpoint, "--interval", "0"), "--interval")
         self.refused(("watch", endpoint, "--interval", "1e-10"), "--interval")
         self.refused(("watch", endpoint, "--interval", "inf"), "--interval")

@@ -244,6 +244,33 @@ class WhatIf(CommandTest):
         outcome = self.search("--over", "zero_optimization.overlap_comm=true,false")
         self.assertAlmostEqual(outcome["measured_error_pct"], measured)
 
+    def test_the_error_that_a_search_names_was_measured_on_something(self):
+        text = shardscope("what-if", self.recording, "--search", "--over", "zero_optimization.overlap_comm=true,false").stdout
+        self.assertIn("a GPT of 10.9 M parameters, one or two ranks on two CPU cores (docs/what-if-pairs.md)", text)
+        outcome = self.search("--over", "zero_optimization.overlap_comm=true,false")
+        self.assertIn("two CPU cores", outcome["measured_error_on"])
+        self.assertIsNone(outcome["error_not_measured"], "the recording is itself simulated")
+
+    def test_search_with_given_settings(self):
+        given = ("--set", "zero_optimization.stage=1")
+        self.refused(["what-if", self.recording, "--search", *given, "--over", "zero_optimization.stage=1,2"],
+                     "--over zero_optimization.stage=1,2", "--set gives this key already")
+        # Without --over the given stage is searched around, not the recorded one.
+        outcome = self.search(*given, "--plays", 3)
+        self.assertEqual(outcome["searched"][0], {"name": "zero_optimization.stage", "values": ["1"]})
+        self.assertNotIn("zero_optimization.stage3_max_live_parameters", {one["name"] for one in outcome["searched"]})
+
+    def test_a_proposal_has_only_what_it_changes(self):
+        """Another key than the stage comes first: no default depends on it."""
+        over = ("--over", "shardscope.activation_checkpointing=true", "--over", "zero_optimization.overlap_comm=false")
+        peak = self.search(*over)["recorded"]["peak_memory_bytes"]
+        outcome = self.search(*over, "--memory-limit", f"{peak - 1}B", "--best", 9)
+        recorded = {one["name"]: one["values"][0] for one in outcome["searched"]}
+        self.assertGreater(len(outcome["best"]), 0)
+        for one in outcome["best"]:
+            for key, value in one["settings"].items():
+                self.assertNotEqual(value, recorded[key], f"{key} is as recorded")
+
     def test_search_errors(self):
         for arguments, words in (
                 (("--search", "--over", "zero_optimization.stage"), ("--over zero_optimization.stage", "KEY=V1,V2")),

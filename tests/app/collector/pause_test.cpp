@@ -369,6 +369,32 @@ TEST(Pause, AChangeOfDetailTakesTheNoteOfARefusalAway) {
   EXPECT_EQ(pauses.control(101).note, "");
 }
 
+TEST(Pause, TheDetailLastSetIsSentToARankThatComesLater) {
+  using Kind = wire::RankCommand::Kind;
+  PauseCoordinator pauses(10);
+  pauses.set_world(2);
+  pauses.rank_up(0);
+  EXPECT_TRUE(pauses.take_outgoing().empty()) << "each rank begins with the level of its configuration";
+  wire::ViewCommand detail;
+  detail.kind = wire::ViewCommand::Kind::set_detail;
+  detail.detail = instrumentation::Detail::modules;
+  pauses.command(1, detail, 100);
+  EXPECT_EQ(pauses.take_outgoing().size(), 1U);
+  const auto expect_sent_to = [&](std::uint32_t rank) {
+    const auto out = pauses.take_outgoing();
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_EQ(out[0].rank, rank);
+    EXPECT_EQ(out[0].command.kind, Kind::set_detail);
+    EXPECT_EQ(out[0].command.detail, instrumentation::Detail::modules);
+    EXPECT_NE(out[0].command.id, 0U);
+  };
+  pauses.rank_up(1);
+  expect_sent_to(1);
+  pauses.rank_down(0, "has been replaced by another process", 101);
+  pauses.rank_up(0);
+  expect_sent_to(0);
+}
+
 TEST(Pause, WithARankMissingItIsRefusedInWords) {
   PauseCoordinator pauses(10);
   pauses.set_world(3);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
 #include <sstream>
 #include <string>
@@ -28,11 +29,16 @@ TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   interval.overlap_pct = 40;
   interval.ranks = 2;
   interval.ranks_ended = 1;
+  interval.step = 41;
+  interval.loss = 2.5;
   interval.evaluation = {7, 3.25, false};
   interval.triggers = {{TriggerKind::slow_step, 1, 0, 0, ""}, {TriggerKind::slow_step, 2, 0, 0, ""}};
-  metrics.take(interval);
+  metrics.count(interval);
+  metrics.show(interval);
   interval.triggers.clear();
-  metrics.take(interval);
+  interval.loss.reset();
+  metrics.count(interval);
+  metrics.show(interval);
   const std::string text = metrics.text(store, interval);
   const auto has = [&](const std::string& line) {
     return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
@@ -41,11 +47,44 @@ TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   EXPECT_TRUE(has("shardscope_step_seconds 0.0125"));
   EXPECT_TRUE(has("shardscope_overlap_ratio 0.4"));
   EXPECT_TRUE(has("shardscope_held_out_loss 3.25"));
+  EXPECT_TRUE(has("shardscope_step 41"));
+  EXPECT_TRUE(has("shardscope_loss 2.5")) << "of the interval before";
   EXPECT_TRUE(has("shardscope_ranks{state=\"running\"} 1"));
+  EXPECT_TRUE(has("shardscope_ranks{state=\"ended\"} 1"));
+  EXPECT_TRUE(has("shardscope_ranks{state=\"failed\"} 0"));
   EXPECT_TRUE(has("shardscope_triggers_total{kind=\"slow_step\"} 2"));
   EXPECT_NE(text.find("model=\"a \\\"model\\\"\\nwith \\\\\""), std::string::npos);
-  EXPECT_EQ(text.find("shardscope_loss "), std::string::npos);
+  EXPECT_EQ(text.find("shardscope_grad_norm "), std::string::npos);
   EXPECT_TRUE(text.ends_with("# EOF\n"));
+}
+
+/// Between two scrapes of a slow run no step may end, and one that hangs ends no more.
+TEST(OpenMetrics, AnIntervalWithoutAStepLeavesTheFiguresOfTheLast) {
+  test::RunBuilder run(1);
+  OpenMetrics metrics;
+  WatchInterval with_steps;
+  with_steps.step = 7;
+  with_steps.steps = 2;
+  with_steps.step_ms_median = 1500;
+  with_steps.step_ms_max = 2000;
+  with_steps.tokens_per_s = 100;
+  metrics.show(with_steps);
+  WatchInterval without;
+  without.ranks = without.ranks_ended = without.ranks_failed = 1;
+  without.quiet = std::chrono::milliseconds(12'500);
+  metrics.show(without);
+  const auto has = [&](const std::string& line) {
+    return metrics.text(run.build(), without).find("\n" + line + "\n") != std::string::npos;
+  };
+  EXPECT_TRUE(has("shardscope_step 7"));
+  EXPECT_TRUE(has("shardscope_step_seconds 1.5"));
+  EXPECT_TRUE(has("shardscope_step_longest_seconds 2"));
+  EXPECT_TRUE(has("shardscope_tokens_per_second 100"));
+  EXPECT_TRUE(has("shardscope_seconds_since_event 12.5"));
+  EXPECT_TRUE(has("shardscope_ranks{state=\"ended\"} 0"));
+  EXPECT_TRUE(has("shardscope_ranks{state=\"failed\"} 1"));
+  metrics.forget_steps();
+  EXPECT_FALSE(has("shardscope_step_seconds 1.5")) << "of another run";
 }
 
 /// OpenMetrics 1.0: every sample follows its family's TYPE, a family comes once, a counter's sample ends with
@@ -55,7 +94,10 @@ TEST(OpenMetrics, EverySampleBelongsToAFamilyDeclaredBeforeIt) {
   WatchInterval interval;
   interval.step_ms_median = interval.step_ms_max = interval.tokens_per_s = interval.loss = 1.0;
   interval.grad_norm = interval.loss_scale = interval.exposed_comm_pct = interval.idle_pct = 1.0;
-  std::istringstream lines(OpenMetrics().text(run.build(), interval));
+  OpenMetrics metrics;
+  metrics.count(interval);
+  metrics.show(interval);
+  std::istringstream lines(metrics.text(run.build(), interval));
   std::set<std::string> families;
   std::string line, last, family, type;
   while (std::getline(lines, line)) {

@@ -30,14 +30,19 @@ class EndlessRun {
   }
   static constexpr std::uint32_t kSteps = 20;
   [[nodiscard]] const SyntheticRun& run() const { return run_; }
+  /// The ranks are started again, a second later, and repeat the steps of so many turns.
+  void repeat(std::int64_t turns) {
+    repeated_ += turns;
+    later_ += 1'000'000'000;
+  }
   /// Calls take(chunk) for the run once more.
   template <typename Take>
   void again(Take take) {
     for (Chunk chunk : run_.chunks) {
       chunk.sequence = next_[chunk.rank]++;
       for (ev::Event& event : chunk.events) {
-        event.ticks += static_cast<std::uint64_t>(turn_ * length_);
-        shift_step(event, static_cast<std::uint32_t>(turn_) * kSteps);
+        event.ticks += static_cast<std::uint64_t>(turn_ * length_ + later_);
+        shift_step(event, static_cast<std::uint32_t>(turn_ - repeated_) * kSteps);
       }
       take(chunk);
     }
@@ -47,7 +52,7 @@ class EndlessRun {
  private:
   SyntheticRun run_;
   std::vector<std::uint64_t> next_;
-  std::int64_t length_ = 0, turn_ = 0;
+  std::int64_t length_ = 0, turn_ = 0, repeated_ = 0, later_ = 0;
 };
 
 }  // namespace shardscope::store

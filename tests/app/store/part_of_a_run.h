@@ -25,11 +25,13 @@ class PartOfARun : public RecordingTest {
     EndlessRun run(2);
     Store totals(Keep::totals);
     RecordingWriter whole(file("whole.zscope")), part(file("part.zscope"), retention);
-    for (const ev::RunTables& tables : run.run().tables) {
+    for (ev::RunTables tables : run.run().tables) {
+      tables.world = std::max(tables.world, world_);
       for (RecordingWriter* writer : {&whole, &part}) writer->tables(tables.rank, tables);
       totals.set_tables(tables.rank, tables);
     }
     for (int turn = 0; turn < kTurns; ++turn) {
+      if (turn == repeat_at_) run.repeat(8);
       at_turn(part, turn, totals);
       run.again([&](const Chunk& chunk) {
         whole.append(chunk);
@@ -57,6 +59,8 @@ class PartOfARun : public RecordingTest {
     return open_recording(file(name), info);
   }
   std::uintmax_t largest_ = 0;
+  int repeat_at_ = -1;       ///< at this turn the steps of the eight before begin again
+  std::uint32_t world_ = 0;  ///< larger than that of the run: its ranks are those of one node
 };
 
 inline void expect_sums_of_all(const Store& whole, const Store& part) {

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/store/block_codec.h"
 #include "app/store/database.h"
@@ -122,6 +126,50 @@ TEST_F(PartOfARun, ByAgeWithWhatLiesAroundTheNewestSteps) {
   ASSERT_GT(part.not_kept().events, 0U);
   EXPECT_LT(part.not_kept().until_ns, from);
   expect_same_details(whole, part, part.not_kept().until_ns + 1, whole.end_ns());
+}
+
+/// More of them than the writer writes again anyway. The rows of the first attempt are in the file already.
+TEST_F(PartOfARun, StepsThatBeginAgainHaveTheirNewestAttempt) {
+  repeat_at_ = 12;
+  record_with({.max_bytes = 400'000});
+  const Store whole = open("whole.zscope"), part = open("part.zscope");
+  ASSERT_EQ(whole.rewinds().size(), 1U);
+  EXPECT_EQ(whole.rewinds()[0].step, 4 * EndlessRun::kSteps);
+  ASSERT_EQ(whole.steps().size(), (kTurns - 8) * EndlessRun::kSteps);
+  ASSERT_GT(part.not_kept().until_ns, whole.rewinds()[0].at_ns);
+  expect_sums_of_all(whole, part);
+  for (std::size_t i = 1; i < whole.steps().size(); ++i)
+    EXPECT_GT(whole.steps()[i].begin_ns, whole.steps()[i - 1].begin_ns) << i;
+}
+
+/// What is always kept of each rank is larger: no deletion helps, and that is said once.
+TEST_F(PartOfARun, ALimitBelowWhatIsAlwaysKeptIsReportedOnce) {
+  std::vector<std::string> warnings;
+  const auto note = [&](RecordingWriter& part, int, const Store&) {
+    if (std::string warning = part.take_warning(); !warning.empty()) warnings.push_back(std::move(warning));
+  };
+  record_with({.max_bytes = 100'000}, note);
+  EXPECT_THAT(
+      warnings,
+      testing::ElementsAre(testing::ContainsRegex(
+          "takes 0[.][0-9] MB, more than its limit of 0[.]1 MB [(]--max-size[)]: of each of its 2 ranks")));
+  warnings.clear();
+  for (const char* name : {"whole.zscope", "part.zscope"}) std::filesystem::remove(file(name));
+  record_with({.max_bytes = 1'000'000}, note);
+  EXPECT_THAT(warnings, testing::IsEmpty()) << "it fits";
+}
+
+/// As a node's collector records: its steps end without the ranks of other nodes, which is known only 10 s
+/// after the first; rows written before get their end then.
+TEST_F(PartOfARun, StepsOfANodeEndWithItsRanks) {
+  world_ = 4;
+  record_with({.max_bytes = 400'000});
+  RecordingInfo info;
+  const Store whole = open("whole.zscope"), part = open("part.zscope", &info);
+  EXPECT_THAT(info.problems, testing::ElementsAre("of the run's 4 ranks 2 are not in it: ranks 2, 3"));
+  ASSERT_GT(part.not_kept().until_ns, 10 * kSecond);
+  expect_sums_of_all(whole, part);
+  for (const StepRow& row : part.steps()) EXPECT_NE(row.end_ns, kOpen) << row.step;
 }
 
 /// How long spans took is known of all of them.

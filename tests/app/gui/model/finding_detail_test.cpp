@@ -138,6 +138,12 @@ TEST(SettingSearch, NamesTheFastestAndWhetherThatIsSure) {
   EXPECT_EQ(outcome->played, 42U);
   ASSERT_EQ(outcome->best.size(), 2U);
   EXPECT_EQ(outcome->best[0].changes[0].key, "zero_optimization.overlap_comm");
+  EXPECT_EQ(error_text(*outcome), "Predictions are off by up to 7.1 %.");
+  SearchOutcome on_gpus = *outcome;
+  on_gpus.error_on = "two CPU cores";
+  on_gpus.not_measured = "on GPUs";
+  EXPECT_EQ(error_text(on_gpus),
+            "Predictions are off by up to 7.1 % (measured: two CPU cores); on GPUs this was not measured.");
   const Table table = search_table(*outcome);
   EXPECT_EQ(table.rows[0][0].text, "overlap_comm=true");
   EXPECT_EQ(table.rows[0][2].text, "\u221212.5 %");
