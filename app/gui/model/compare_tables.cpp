@@ -82,20 +82,10 @@ Cell interval_cell(const std::optional<analysis::ConfidenceInterval>& interval, 
 }
 
 std::optional<Change> change_of(const analysis::Difference& row) {
-  if (!row.a || !row.b || !std::isfinite(*row.a) || !std::isfinite(*row.b)) return std::nullopt;
-  Change out;
-  const double difference = *row.b - *row.a;
-  out.in_spread = !row.differs();
-  out.better = row.lower_is_better ? difference < 0 : difference > 0;
-  if (row.unit == "%") {
-    out.value = difference;
-    out.text = signed_text(difference, digits_of(difference)) + " points";
-    return out;
-  }
-  if (*row.a == 0) return std::nullopt;
-  out.value = 100 * difference / std::fabs(*row.a);
-  out.text = signed_text(out.value, digits_of(out.value)) + " %";
-  return out;
+  const auto shown = row.change();
+  if (!shown) return std::nullopt;
+  return Change{signed_text(shown->value, digits_of(shown->value)) + (shown->points ? " points" : " %"),
+                shown->value, !row.differs(), shown->better};
 }
 
 std::string value_text(const std::optional<double>& value, const std::string& unit) {

@@ -17,8 +17,7 @@
 
 namespace shardscope::gui {
 
-/// Change from A to B: in points for shares ("-35 points"), else in percent of A ("+12 %"). nullopt where
-/// either is missing or A is 0.
+/// analysis::Difference::change() in words: "-35 points" of shares, else "+12 %".
 struct Change {
   std::string text;
   double value = 0;        ///< sort key and length of the bar, in percent or points
