@@ -43,7 +43,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
       hint = store::words_on(app.store(), *failure);
     } else if (const analysis::Hang* hang = app.run->current_hang();
                hang != nullptr && !hang->headline.empty()) {
-      color = c.of(Meaning::reduce);
+      color = c.warning;
       text = "Hangs: " + hang->headline;
       hint = "since " + store::seconds_text(hang->since_ns) + "; click for the full diagnosis";
       panel = "why";
@@ -51,7 +51,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
     }
   }
   if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {
-    color = c.of(Meaning::reduce);
+    color = c.warning;
     text = "This recording is incomplete";
     hint = app.run->info()->problems.front();
     if (app.run->info()->problems.size() > 1)
@@ -119,7 +119,7 @@ void Workspace::finding_strip(Context& ctx, Rect& room) {
     line.take_left(20);
     const bool over = ctx.hovered(place);
     const float y = place.y + place.h / 2;
-    const Rgb color = c.of(finding.severity == ev::Severity::error ? Meaning::trouble : Meaning::reduce);
+    const Rgb color = finding.severity == ev::Severity::error ? c.of(Meaning::trouble) : c.warning;
     ctx.canvas.triangle(place.x, y + 4, place.x + 9, y + 4, place.x + 4.5F, y - 4, color);
     ctx.canvas.text_in({place.x + 14, place.y, place.w - 14, place.h}, finding.title,
                        over ? c.accent : c.text, Font::small);

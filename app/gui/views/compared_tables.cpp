@@ -53,7 +53,7 @@ void ComparedTables::figures(Context& ctx, const Rect& room, const analysis::Com
     const auto change = change_of(comparison.metrics[row]);
     if (column != 3 || !change) return false;
     const Rgb color = change->in_spread || change->value == 0 ? c.muted
-                      : change->better                        ? c.of(Meaning::gather)
+                      : change->better                        ? c.good
                                                               : c.of(Meaning::trouble);
     const float half = std::max(0.0F, (cell.w - 92) / 2);
     const float middle = cell.x + half;
