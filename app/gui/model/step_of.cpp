@@ -50,6 +50,16 @@ std::optional<std::int64_t> time_on_steps(std::span<const store::StepRow> steps,
   return step->begin_ns + std::llround((position + 0.5 - number) * static_cast<double>(length));
 }
 
+std::optional<analysis::StepBounds> steps_within(std::span<const store::StepRow> steps, TimeRange range) {
+  std::optional<analysis::StepBounds> out;
+  for (const store::StepRow& step : steps) {
+    if (step.begin_ns < range.begin_ns || step.end_ns == store::kOpen || step.end_ns > range.end_ns) continue;
+    if (!out) out = analysis::StepBounds{step.step, step.step};
+    out->last = step.step;
+  }
+  return out;
+}
+
 std::optional<std::int64_t> newest_steps_ns(std::span<const store::StepRow> steps, std::size_t count) {
   while (!steps.empty() && steps.back().end_ns == store::kOpen) steps = steps.first(steps.size() - 1);
   if (steps.empty() || count == 0) return std::nullopt;

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "app/analysis/compared_rows.h"
+#include "app/gui/model/time_axis.h"
 #include "app/store/store_rows.h"
 
 namespace shardscope::gui {
@@ -24,6 +26,9 @@ namespace shardscope::gui {
 /// The reverse. nullopt at a step that was not recorded.
 [[nodiscard]] std::optional<std::int64_t> time_on_steps(std::span<const store::StepRow> steps,
                                                         double position, std::int64_t end_ns);
+/// Numbers of the completed steps that lie within `range` as a whole; nullopt without one.
+[[nodiscard]] std::optional<analysis::StepBounds> steps_within(std::span<const store::StepRow> steps,
+                                                               TimeRange range);
 /// How long the newest `count` completed steps took, or as many as there are; nullopt without one.
 [[nodiscard]] std::optional<std::int64_t> newest_steps_ns(std::span<const store::StepRow> steps,
                                                           std::size_t count);
