@@ -59,7 +59,8 @@ void Workspace::banner(Context& ctx, Rect& room) {
   }
   if (text.empty()) return;
   const Rect strip = room.take_top(26);
-  ctx.canvas.fill(strip, mix(c.panel, color, 0.30F));
+  constexpr float kGround = 0.18F;  // the hint is readable also on the brightest, that of a warning
+  ctx.canvas.fill(strip, mix(c.panel, color, kGround));
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
   Rect line = strip.inset(16, 0);
   const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
