@@ -312,6 +312,15 @@ bool Difference::differs() const noexcept {
   return of_run && *a != *b;
 }
 
+std::optional<Difference::Shown> Difference::change() const noexcept {
+  if (!a || !b || !std::isfinite(*a) || !std::isfinite(*b)) return std::nullopt;
+  const bool points = unit == "%";
+  if (!points && *a == 0) return std::nullopt;
+  const double difference = *b - *a;
+  return Shown{points ? difference : 100 * difference / std::fabs(*a), points,
+               lower_is_better ? difference < 0 : difference > 0};
+}
+
 VerdictBasis verdict_basis(const std::vector<Run>& a, const std::vector<Run>& b) {
   return {fewest_steps(a), fewest_steps(b)};
 }

@@ -16,7 +16,9 @@
 #include "app/analysis/paired_steps.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
+#include "app/store/lane.h"
 #include "app/store/module_name.h"
+#include "app/store/span_label.h"
 #include "instrumentation/event_fields.h"
 #include "runtime/plan/scheduler.h"
 
@@ -29,11 +31,11 @@ using ev::EventKind;
 using RowKey = std::tuple<std::string, std::string, std::string>;
 using RowValues = std::map<RowKey, ValuesByStep>;
 
-/// The measured steps of a run, or the latest of them up to a given step.
+/// The measured steps of a run, or the latest of them within a range.
 struct Measured {
   const Digest* digest = nullptr;
   std::size_t most_steps = SIZE_MAX;
-  std::uint32_t until_step = UINT32_MAX;
+  StepBounds within;
   std::size_t most_ranks = SIZE_MAX;
   std::optional<std::uint32_t> only;
   /// The ranks over which a step's figures are averaged.
@@ -49,10 +51,13 @@ struct Measured {
 template <typename Visit>
 void for_each_measured(const Measured& measured, Visit visit) {
   const Digest& digest = *measured.digest;
-  const auto after = std::ranges::upper_bound(digest.steps(), measured.until_step, {}, &StepDigest::step);
-  const auto count = static_cast<std::size_t>(after - digest.steps().begin());
+  const auto index_of = [&](auto step) { return static_cast<std::size_t>(step - digest.steps().begin()); };
+  const std::size_t begin =
+      index_of(std::ranges::lower_bound(digest.steps(), measured.within.first, {}, &StepDigest::step));
+  const std::size_t count =
+      index_of(std::ranges::upper_bound(digest.steps(), measured.within.last, {}, &StepDigest::step));
   const std::size_t latest = count - std::min(count, measured.most_steps);
-  for (std::size_t i = std::max(digest.first_measured(), latest); i < count; ++i) {
+  for (std::size_t i = std::max({digest.first_measured(), latest, begin}); i < count; ++i) {
     if (!digest.steps()[i].ranks.empty()) visit(digest.steps()[i]);
   }
 }
@@ -156,6 +161,33 @@ RowValues kernel_rows(const store::Store& store, const Measured& digest) {
   return gpu.empty() ? host : gpu;
 }
 
+/// Waits of computation: those for parameters by module, the others by kind, whose names have numbers.
+RowValues wait_rows(const store::Store& store, const Measured& digest) {
+  RowValues out;
+  std::set<std::uint32_t> steps;
+  const auto add_rank = [&](const StepDigest& step, const RankStep& rank) {
+    const double part = 1 / static_cast<double>(std::max<std::size_t>(1, digest.ranks_of(step).size()));
+    for_each_span(store, {rank.rank, ev::StreamId::compute}, rank.begin_ns, rank.end_ns,
+                  [&](const store::Span& span) {
+                    if (!store::is_wait(span.kind) || span.end_ns == store::kOpen ||
+                        span.begin_ns < rank.begin_ns || span.begin_ns >= rank.end_ns)
+                      return;
+                    const std::string name = span.kind == EventKind::fetch_wait_begin
+                                                 ? store::label_of(store, rank.rank, span)
+                                                 : store::kind_label(store, span.kind);
+                    out[{name, "time", "ms"}][step.step] +=
+                        part * static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
+                    out[{name, "waits", ""}][step.step] += part;
+                  });
+  };
+  for_each_measured(digest, [&](const StepDigest& step) {
+    steps.insert(step.step);
+    for (const RankStep& rank : digest.ranks_of(step)) add_rank(step, rank);
+  });
+  fill_up(out, steps);
+  return out;
+}
+
 std::string param_name(const store::Store& store, std::uint32_t param) {
   const auto& params = store.tables().params;
   return param < params.size() ? params[param].name : fmt::format("parameter {}", param);
@@ -196,15 +228,17 @@ RowValues parameter_rows(const store::Store& store, const Measured& digest) {
   return out;
 }
 
-RowValues values_of(const Run& run, CompareBy by, std::size_t most_steps, std::uint32_t until_step,
+RowValues values_of(const Run& run, CompareBy by, std::size_t most_steps, StepBounds within,
                     std::size_t most_ranks, std::optional<std::uint32_t> only) {
   const Digest made = run.digest == nullptr ? digest_of(*run.store) : Digest();
-  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, until_step, most_ranks, only};
+  const Measured digest{run.digest != nullptr ? run.digest : &made, most_steps, within, most_ranks, only};
   switch (by) {
     case CompareBy::module:
       return module_rows(*run.store, digest);
     case CompareBy::kernel:
       return kernel_rows(*run.store, digest);
+    case CompareBy::wait:
+      return wait_rows(*run.store, digest);
     case CompareBy::collective:
       return collective_rows(digest);
     case CompareBy::parameter:
@@ -242,6 +276,8 @@ const char* note_of(CompareBy by) {
       return "Time in each module in a step, with what is inside it. Mean over ranks.";
     case CompareBy::kernel:
       return "Time and launches of each kernel in a step. Mean over ranks.";
+    case CompareBy::wait:
+      return "What computation waits for in a step: time and number of waits. Mean over ranks.";
     case CompareBy::collective:
       return "Collectives of a step: bytes and number of the lowest rank, times the mean over the ranks.";
     case CompareBy::parameter:
@@ -267,19 +303,18 @@ std::optional<double> middle(const RowValues& rows, const RowKey& key) {
 }  // namespace
 
 ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t most_steps,
-                        std::size_t most_ranks, Confidence of, std::optional<std::uint32_t> only) {
+                        std::size_t most_ranks, Confidence of, std::optional<std::uint32_t> only,
+                        StepBounds within) {
   ComparedRows out;
   if (by == CompareBy::memory) {
     out = by_memory(a, b);
   } else {
     // For runs of different length use the latest steps that both have: intervals are of pairs of steps.
-    std::uint32_t until = UINT32_MAX;
     for (const Run* run : {&a, &b})
-      if (run->digest != nullptr && !run->digest->steps().empty())
-        until = std::min(until, run->digest->steps().back().step);
-    if (most_steps == SIZE_MAX) until = UINT32_MAX;
-    const RowValues of_a = values_of(a, by, most_steps, until, most_ranks, only),
-                    of_b = values_of(b, by, most_steps, until, most_ranks, only);
+      if (most_steps != SIZE_MAX && run->digest != nullptr && !run->digest->steps().empty())
+        within.last = std::min(within.last, run->digest->steps().back().step);
+    const RowValues of_a = values_of(a, by, most_steps, within, most_ranks, only),
+                    of_b = values_of(b, by, most_steps, within, most_ranks, only);
     std::set<RowKey> keys;
     for (const auto& [key, values] : of_a) keys.insert(key);
     for (const auto& [key, values] : of_b) keys.insert(key);
@@ -289,13 +324,16 @@ ComparedRows compare_by(const Run& a, const Run& b, CompareBy by, std::size_t mo
     for (const RowKey& key : keys) {
       const auto& [name, figure, unit] = key;
       ComparedRow row{name, figure, unit, middle(of_a, key), middle(of_b, key), std::nullopt};
-      if (row.a && row.b)
-        row.interval = paired_steps({of_a.at(key)}, {of_b.at(key)}, out.confidence).interval;
+      if (row.a) row.in_a = of_a.at(key);
+      if (row.b) row.in_b = of_b.at(key);
+      if (row.a && row.b) row.interval = paired_steps({row.in_a}, {row.in_b}, out.confidence).interval;
       out.rows.push_back(std::move(row));
     }
     out.note = keys.empty()
                    ? fmt::format("Neither run recorded what this table is made of; record with --detail {}.",
-                                 by == CompareBy::kernel ? "kernels" : "params")
+                                 by == CompareBy::kernel ? "kernels"
+                                 : by == CompareBy::wait ? "modules"
+                                                         : "params")
                    : note_of(by);
   }
   // Times before other units; within a unit the largest change first.

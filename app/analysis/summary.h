@@ -374,6 +374,15 @@ struct Difference {
   std::optional<ConfidenceInterval> interval{};
   /// Whether the interval excludes zero, or the single values of the runs differ. If not, neither is better.
   [[nodiscard]] bool differs() const noexcept;
+  /// The change from A to B as it is to be shown. A share changes by points: "from 47 % to 12 %" is neither
+  /// -35 % nor -75 %. Everything else changes in percent of A.
+  struct Shown {
+    double value = 0;
+    bool points = false;
+    bool better = false;
+  };
+  /// nullopt where either is missing or not finite, or where A is 0 and the figure is no share.
+  [[nodiscard]] std::optional<Shown> change() const noexcept;
 };
 struct Comparison {
   std::vector<Difference>

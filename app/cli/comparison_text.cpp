@@ -14,11 +14,9 @@
 namespace shardscope::cli {
 namespace {
 
-/// Shares in percentage points, others relative to A; a dash where either is missing or A is 0.
 std::string change_of(const analysis::Difference& d) {
-  if (!d.a || !d.b) return "—";
-  if (d.unit == "%") return fmt::format("{:+.1f} pts", *d.b - *d.a);
-  return *d.a != 0 ? fmt::format("{:+.1f} %", 100 * (*d.b - *d.a) / *d.a) : "—";
+  const auto change = d.change();
+  return change ? fmt::format("{:+.1f} {}", change->value, change->points ? "pts" : "%") : "—";
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void add_view(CLI::App& app, Action& action) {
   verb->add_option("--panel", options->panel,
                    fmt::format("Panel to show alone; workspace is the whole window: {}",
                                fmt::join(analysis::kPanelNames, ", ")));
-  verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
+  verb->add_option("--size", options->size, "Size of the picture or window, e.g. 1600x900");
   verb->add_option("--at", options->at, "Step (12), time (1.25s), rank ('rank 3') or copied link to show");
   verb->add_option("--theme", options->theme, "dark or light; dark-colour-blind or light-colour-blind");
   verb->add_option("--layout", options->layout, "watch, step, memory, compare, presentation or lecture");

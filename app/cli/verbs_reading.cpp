@@ -297,9 +297,10 @@ int print_sweep(const Reading& reading) {
 /// Values of `compare --by`.
 const std::map<std::string, analysis::CompareBy>& comparisons_by() {
   using By = analysis::CompareBy;
-  static const std::map<std::string, By> kAll = {
-      {"module", By::module},       {"kernel", By::kernel}, {"collective", By::collective},
-      {"parameter", By::parameter}, {"rank", By::rank},     {"memory", By::memory}};
+  static const std::map<std::string, By> kAll = {{"module", By::module},       {"kernel", By::kernel},
+                                                 {"wait", By::wait},           {"collective", By::collective},
+                                                 {"parameter", By::parameter}, {"rank", By::rank},
+                                                 {"memory", By::memory}};
   return kAll;
 }
 

@@ -141,20 +141,16 @@ std::string comparison_html(const analysis::Comparison& comparison, const std::s
   std::string table =
       "<table><tr><th>median over steps<th class=n>A<th class=n>B<th class=n>change<th>unit</tr>";
   for (const analysis::Difference& row : comparison.metrics) {
-    // A share changes by points: "from 47 % to 12 %" is neither -35 % nor -75 %.
-    const bool points = row.unit == "%";
-    const bool both = row.a && row.b && (points || *row.a != 0);
-    const double change = !both ? 0 : points ? *row.b - *row.a : 100 * (*row.b - *row.a) / std::abs(*row.a);
-    const bool worse = row.lower_is_better ? change > 0 : change < 0;
-    const char* const word = std::abs(change) < 0.05 ? ""
-                             : !row.differs()        ? " (no significant difference)"
-                             : worse                 ? " (worse)"
-                                                     : " (better)";
-    table += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
-                         escape_html(row.metric), analysis::with_spread(row.a, row.spread_a),
-                         analysis::with_spread(row.b, row.spread_b),
-                         both ? fmt::format("{:+.1f} {}{}", change, points ? "points" : "%", word) : "—",
-                         escape_html(row.unit));
+    const auto change = row.change();
+    const char* const word = !change || std::abs(change->value) < 0.05 ? ""
+                             : !row.differs()                          ? " (no significant difference)"
+                             : change->better                          ? " (better)"
+                                                                       : " (worse)";
+    table += fmt::format(
+        "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>", escape_html(row.metric),
+        analysis::with_spread(row.a, row.spread_a), analysis::with_spread(row.b, row.spread_b),
+        change ? fmt::format("{:+.1f} {}{}", change->value, change->points ? "points" : "%", word) : "—",
+        escape_html(row.unit));
   }
   std::string out = "<p class=verdict>" + escape_html(comparison.verdict) + "</p>" +
                     fmt::format("<p>A: {}. B: {}.</p>", escape_html(a), escape_html(b)) +

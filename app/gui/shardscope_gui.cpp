@@ -45,6 +45,7 @@ struct Options {
   double scale = 0;
   double close_after_s = 0;
   bool frame_stats = false;
+  bool sized = false;  ///< --size was given
 };
 
 struct Size {
@@ -214,6 +215,7 @@ int run(const Options& options) {
   WindowOptions window;
   window.width = size.width;
   window.height = size.height;
+  window.sized = options.sized;
   {
     const Workspace probe;
     check_panel(probe, options.panel);
@@ -242,7 +244,8 @@ int main(int argc, char** argv) {
                  "Key file (default: SHARDSCOPE_KEY, else found by the endpoint; none: without)");
   cli.add_option("--screenshot", options.screenshot, "Write a picture instead of opening a window");
   cli.add_option("--panel", options.panel, "Panel to show alone; workspace is the whole window");
-  cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");
+  cli.add_option("--size", options.size,
+                 "Pixels, e.g. 1600x900 (a window: by default those of the last one)");
   cli.add_option("--scale", options.scale, "Device pixels per logical pixel in a picture (0: by size)");
   cli.add_option("--at", options.at, "Step (12), time (1.25s), rank (rank 3) or a copied link to show");
   cli.add_option("--theme", options.theme, "dark or light; dark-colour-blind or light-colour-blind")
@@ -266,6 +269,7 @@ int main(int argc, char** argv) {
     say(std::string(error.what()) + "; see shardscope view --help");
     return kWrongUsage;
   }
+  options.sized = cli.count("--size") > 0;
   try {
     return run(options);
   } catch (const UsageError& error) {

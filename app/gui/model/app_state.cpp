@@ -270,15 +270,18 @@ void AppState::set_layout(const std::string& name) {
 bool AppState::go_to_step(std::uint32_t wanted) {
   for (const store::StepRow& row : store().steps()) {
     if (row.step != wanted) continue;
-    const std::int64_t end = row.end_ns == store::kOpen ? store().end_ns() : row.end_ns;
-    const std::int64_t margin = std::max<std::int64_t>((end - row.begin_ns) / 40, 1);
-    time.go({row.begin_ns - margin, end + margin}, store().end_ns());
-    time_placed = true;
-    follow = false;
-    cursor_ns = row.begin_ns + (end - row.begin_ns) * 2 / 5;
+    go_into({row.begin_ns, row.end_ns == store::kOpen ? store().end_ns() : row.end_ns});
     return true;
   }
   return false;
+}
+
+void AppState::go_into(TimeRange part) {
+  const std::int64_t margin = std::max<std::int64_t>(part.length() / 40, 1);
+  time.go({part.begin_ns - margin, part.end_ns + margin}, store().end_ns());
+  time_placed = true;
+  follow = false;
+  cursor_ns = part.begin_ns + part.length() * 2 / 5;
 }
 
 void AppState::fit() {

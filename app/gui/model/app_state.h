@@ -156,8 +156,10 @@ struct AppState {
   [[nodiscard]] bool selected_span(store::LaneId lane, const store::Span& span) const;
 
   void set_layout(const std::string& name);
-  /// Shows a step: sets the range around it and the cursor to its begin. False when the step is unknown.
+  /// Shows a step. False when the step is unknown.
   bool go_to_step(std::uint32_t step);
+  /// Shows a part of the run: sets the range around it and the cursor into it.
+  void go_into(TimeRange part);
   void fit();
   void jump_to(std::int64_t at_ns);
   /// Sets the cursor, which every panel uses; keeps the range.

@@ -20,6 +20,9 @@ int digits_of(double value) { return std::fabs(value) < 10 ? 1 : 0; }
 Cell change_cell(double a, double b) {
   if (!(a > 0)) return number_cell(std::nullopt, "");
   const double change = 100 * (b - a) / a;
+  // "+291684 %" says less than "2918 times as much".
+  constexpr double kTimes = 10;
+  if (b / a >= kTimes) return number_cell(change, "\u00d7 " + decimal(b / a, 0));
   return number_cell(change, signed_text(change, digits_of(change)) + " %");
 }
 
@@ -82,20 +85,10 @@ Cell interval_cell(const std::optional<analysis::ConfidenceInterval>& interval, 
 }
 
 std::optional<Change> change_of(const analysis::Difference& row) {
-  if (!row.a || !row.b || !std::isfinite(*row.a) || !std::isfinite(*row.b)) return std::nullopt;
-  Change out;
-  const double difference = *row.b - *row.a;
-  out.in_spread = !row.differs();
-  out.better = row.lower_is_better ? difference < 0 : difference > 0;
-  if (row.unit == "%") {
-    out.value = difference;
-    out.text = signed_text(difference, digits_of(difference)) + " points";
-    return out;
-  }
-  if (*row.a == 0) return std::nullopt;
-  out.value = 100 * difference / std::fabs(*row.a);
-  out.text = signed_text(out.value, digits_of(out.value)) + " %";
-  return out;
+  const auto shown = row.change();
+  if (!shown) return std::nullopt;
+  return Change{signed_text(shown->value, digits_of(shown->value)) + (shown->points ? " points" : " %"),
+                shown->value, !row.differs(), shown->better};
 }
 
 std::string value_text(const std::optional<double>& value, const std::string& unit) {
@@ -165,7 +158,7 @@ std::string title_of(const ComparedSeries& row, const NameCells& names) {
   const std::string name(names.without_model(row.name));
   if (row.figure.empty()) return name;
   // A pass continues the name of its module.
-  return name + (row.unit == "ms" && row.figure != kCollectiveTime ? " " : ", ") + row.figure;
+  return name + (row.of == SeriesOf::module ? " " : ", ") + row.figure;
 }
 
 Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& names) {
@@ -179,6 +172,17 @@ Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& nam
   else if (of == SeriesOf::module)
     table.columns = {{"module", 2.0F, false, "By path; inclusive of child modules", false, 120},
                      {"pass", 0.7F}};
+  else if (of == SeriesOf::wait)
+    table.columns = {{"wait", 2.0F, false, "For parameters by module, others by kind", false, 120},
+                     {"figure", 0.7F}};
+  else if (of == SeriesOf::kernel)
+    table.columns = {
+        {"kernel", 2.0F, false, "Of GPU streams, if any were recorded, else of the host", false, 120},
+        {"figure", 0.7F}};
+  else if (of == SeriesOf::parameter)
+    table.columns = {
+        {"parameter", 2.0F, false, "How long it was whole on the rank, and how often gathered", false, 120},
+        {"figure", 1.0F}};
   else
     table.columns = {{"operation", 1.2F, false, "Collectives of each run's lowest rank"}, {"figure", 1.3F}};
   table.columns.insert(table.columns.end(), {{"A", 0.8F, true, each},
@@ -188,8 +192,10 @@ Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& nam
                                              {"change", 0.7F, true, "(B \u2212 A) / A"}});
   for (const ComparedSeries& row : steps.rows) {
     const auto a = row.median_a(), b = row.median_b();
-    Cell name = of == SeriesOf::module ? names.cell(row.name) : Cell{row.name, {}, Tone::normal, {}, ""};
+    const bool path = of == SeriesOf::module || of == SeriesOf::parameter;
+    Cell name = path ? names.cell(row.name) : Cell{row.name, {}, Tone::normal, {}, ""};
     if (of == SeriesOf::collective) name.swatch = meaning_of_operation(row.name);
+    if (of == SeriesOf::wait) name.swatch = Meaning::trouble;
     std::vector<Cell> cells{std::move(name)};
     if (of != SeriesOf::phase) cells.push_back({row.figure, {}, Tone::muted, {}, ""});
     cells.push_back(number_cell(a, value_text(a, row.unit)));
@@ -206,45 +212,23 @@ Table series_table(const ComparedSteps& steps, SeriesOf of, const NameCells& nam
   return table;
 }
 
-Table compared_table(const Session& a, const Session& b, analysis::CompareBy by, std::size_t most_steps,
-                     const ComparedDigests& digests, std::optional<std::uint32_t> rank) {
-  const auto of = [](const Session& run, const analysis::Digest* digest) {
-    return analysis::Run{&run.store(), &run.summary(), digest_for(run, digest)};
-  };
-  // One rank only: a frame has no time for all.
-  const analysis::ComparedRows compared = analysis::compare_by(
-      of(a, digests.a), of(b, digests.b), by, most_steps, 1, analysis::Confidence::each_row, rank);
+Table memory_table(const Session& a, const Session& b) {
+  const auto of = [](const Session& run) { return analysis::Run{&run.store(), &run.summary(), nullptr}; };
+  const analysis::ComparedRows compared = analysis::compare_by(of(a), of(b), analysis::CompareBy::memory);
   Table table;
   if (compared.rows.empty()) return table;
-  const char* const each = by == analysis::CompareBy::memory ? "Of the rank that held most, at its peak"
-                           : rank                            ? "Median over the latest steps, of this rank"
-                                  : "Median over the latest steps, of the lowest rank";
-  table.columns = {
-      {.name = by == analysis::CompareBy::memory ? "memory" : "parameter", .weight = 2, .smallest = 120},
-      {"figure", 1.0F},
-      {"A", 0.8F, true, each},
-      {"B", 0.8F, true, each},
-      {"B \u2212 A", 0.8F, true}};
-  const bool intervals = by != analysis::CompareBy::memory;
-  if (intervals) table.columns.push_back({kIntervalHead, 1.0F, true, kIntervalTip});
-  const NameCells names(a.store());
-  for (const analysis::ComparedRow& row : compared.rows) {
-    const bool both = row.a && row.b;
-    const double change = row.change();
-    std::vector<Cell> cells{
-        names.cell(row.name),
-        {row.figure, {}, Tone::muted, {}, ""},
-        number_cell(row.a, value_text(row.a, row.unit)),
-        number_cell(row.b, value_text(row.b, row.unit)),
-        both ? number_cell(change, signed_value(change, row.unit)) : number_cell(std::nullopt, "")};
-    if (intervals)
-      cells.push_back(
-          interval_cell(row.interval, row.unit, row.interval ? blocks_text(row.interval->blocks) : "",
-                        !both ? std::string("Only in ") + (row.a ? "A" : "B") + ": no pairs of steps"
-                              : "Fewer than " + std::to_string(analysis::kFewestForInterval) +
-                                    " measured steps with the same number in both runs"));
-    table.add(std::move(cells));
-  }
+  const char* const each = "Of the rank that held most, at its peak";
+  table.columns = {{.name = "memory", .weight = 2, .smallest = 120},
+                   {"figure", 1.0F},
+                   {"A", 0.8F, true, each},
+                   {"B", 0.8F, true, each},
+                   {"B \u2212 A", 0.8F, true}};
+  for (const analysis::ComparedRow& row : compared.rows)
+    table.add({{row.name, {}, Tone::normal, {}, ""},
+               {row.figure, {}, Tone::muted, {}, ""},
+               number_cell(row.a, value_text(row.a, row.unit)),
+               number_cell(row.b, value_text(row.b, row.unit)),
+               number_cell(row.change(), signed_value(row.change(), row.unit))});
   return table;
 }
 

@@ -17,8 +17,7 @@
 
 namespace shardscope::gui {
 
-/// Change from A to B: in points for shares ("-35 points"), else in percent of A ("+12 %"). nullopt where
-/// either is missing or A is 0.
+/// analysis::Difference::change() in words: "-35 points" of shares, else "+12 %".
 struct Change {
   std::string text;
   double value = 0;        ///< sort key and length of the bar, in percent or points
@@ -49,12 +48,9 @@ struct Change {
 [[nodiscard]] std::string why_no_interval(const ComparedSeries& row);
 /// "h.3.attn forward", "all-gather, time, with waiting".
 [[nodiscard]] std::string title_of(const ComparedSeries& row, const NameCells& names);
-/// Rows of compare_by() (compared_rows.h) for parameters, or for memory by category: name, figure, A, B and
-/// change. Parameters: of `rank` (else of each run's lowest) over the latest `most_steps` steps of each run,
-/// with the interval of the change. Largest change first; empty where neither run recorded any.
-[[nodiscard]] Table compared_table(const Session& a, const Session& b, analysis::CompareBy by,
-                                   std::size_t most_steps, const ComparedDigests& digests = {},
-                                   std::optional<std::uint32_t> rank = {});
+/// Device memory at the peak by category: A, B and change, largest change first. Empty where it was not
+/// recorded in both runs.
+[[nodiscard]] Table memory_table(const Session& a, const Session& b);
 /// The panel that shows a figure, or what a setting governs.
 [[nodiscard]] std::string_view panel_of_metric(std::string_view metric);
 [[nodiscard]] std::string_view panel_of_setting(std::string_view key);

@@ -39,18 +39,19 @@ struct SeriesList {
 };
 
 /// The first step of a run is warm-up: it is not measured if there are others.
-StepNumbers measured_steps(const store::Store& store) {
+StepNumbers measured_steps(const store::Store& store, const analysis::StepBounds& within) {
   StepNumbers out;
   const auto rows = store.steps();
   for (std::size_t i = rows.size() > 1 ? 1 : 0; i < rows.size(); ++i)
-    if (rows[i].end_ns != store::kOpen) out.push_back(rows[i].step);
+    if (rows[i].end_ns != store::kOpen && within.contains(rows[i].step)) out.push_back(rows[i].step);
   return out;
 }
 
-StepNumbers measured_steps(const analysis::Digest& digest) {
+StepNumbers measured_steps(const analysis::Digest& digest, const analysis::StepBounds& within) {
   StepNumbers out;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i)
-    if (!digest.steps()[i].ranks.empty()) out.push_back(digest.steps()[i].step);
+    if (!digest.steps()[i].ranks.empty() && within.contains(digest.steps()[i].step))
+      out.push_back(digest.steps()[i].step);
   return out;
 }
 
@@ -190,18 +191,46 @@ std::optional<double> median_of(const ValuesByStep& values) {
   return analysis::quantile(std::move(all), 0.5);
 }
 
-ComparedSteps paired(SeriesList a, SeriesList b) {
+ComparedSteps paired(SeriesOf of, SeriesList a, SeriesList b) {
   ComparedSteps out;
   std::vector<SeriesKey> order = a.order;
   for (const SeriesKey& key : b.order)
     if (!a.values.contains(key)) order.push_back(key);
   for (const SeriesKey& key : order) {
-    ComparedSeries row{std::get<0>(key), std::get<1>(key), std::get<2>(key)};
+    ComparedSeries row{of, std::get<0>(key), std::get<1>(key), std::get<2>(key)};
     if (const auto found = a.values.find(key); found != a.values.end()) row.a = std::move(found->second);
     if (const auto found = b.values.find(key); found != b.values.end()) row.b = std::move(found->second);
     row.pairs = analysis::paired_steps({row.a}, {row.b});
     out.rows.push_back(std::move(row));
   }
+  return out;
+}
+
+/// Rows of compare_by() (compared_rows.h), one rank each: a frame has no time for all.
+ComparedSteps by_rows(const Session& a, const Session& b, SeriesOf of, std::size_t most_steps,
+                      const ComparedDigests& digests, std::optional<std::uint32_t> rank,
+                      const analysis::StepBounds& within) {
+  const auto run = [](const Session& session, const analysis::Digest* digest) {
+    return analysis::Run{&session.store(), &session.summary(), digest_for(session, digest)};
+  };
+  const analysis::CompareBy by = of == SeriesOf::wait     ? analysis::CompareBy::wait
+                                 : of == SeriesOf::kernel ? analysis::CompareBy::kernel
+                                                          : analysis::CompareBy::parameter;
+  analysis::ComparedRows rows = analysis::compare_by(run(a, digests.a), run(b, digests.b), by, most_steps, 1,
+                                                     analysis::Confidence::each_row, rank, within);
+  ComparedSteps out;
+  std::set<std::uint32_t> steps_a, steps_b;
+  for (analysis::ComparedRow& one : rows.rows) {
+    for (const auto& [step, value] : one.in_a) steps_a.insert(step);
+    for (const auto& [step, value] : one.in_b) steps_b.insert(step);
+    ComparedSeries row{of, one.name, one.figure, one.unit, std::move(one.in_a), std::move(one.in_b)};
+    row.pairs = analysis::paired_steps({row.a}, {row.b});
+    out.rows.push_back(std::move(row));
+  }
+  out.steps_a = steps_a.size();
+  out.steps_b = steps_b.size();
+  out.both = static_cast<std::size_t>(
+      std::ranges::count_if(steps_a, [&](std::uint32_t step) { return steps_b.contains(step); }));
   return out;
 }
 
@@ -211,7 +240,10 @@ std::optional<double> ComparedSeries::median_a() const { return median_of(a); }
 std::optional<double> ComparedSeries::median_b() const { return median_of(b); }
 
 ComparedSteps compared_series(const Session& a, const Session& b, SeriesOf of, std::size_t most_steps,
-                              const ComparedDigests& digests, std::optional<std::uint32_t> rank) {
+                              const ComparedDigests& digests, std::optional<std::uint32_t> rank,
+                              analysis::StepBounds within) {
+  if (of == SeriesOf::wait || of == SeriesOf::kernel || of == SeriesOf::parameter)
+    return by_rows(a, b, of, most_steps, digests, rank, within);
   const store::Store &store_a = a.store(), &store_b = b.store();
   std::pair<StepNumbers, StepNumbers> steps;
   ComparedSteps out;
@@ -224,14 +256,14 @@ ComparedSteps compared_series(const Session& a, const Session& b, SeriesOf of, s
     };
     const analysis::Digest *const digest_a = all_steps(a, digests.a, made_a), *const digest_b = all_steps(
                                                                                   b, digests.b, made_b);
-    steps = chosen_steps(measured_steps(*digest_a), measured_steps(*digest_b), most_steps);
-    out = paired(collective_series(*digest_a, steps.first), collective_series(*digest_b, steps.second));
+    steps = chosen_steps(measured_steps(*digest_a, within), measured_steps(*digest_b, within), most_steps);
+    out = paired(of, collective_series(*digest_a, steps.first), collective_series(*digest_b, steps.second));
     std::ranges::stable_sort(out.rows, {}, &ComparedSeries::name);
   } else {
-    steps = chosen_steps(measured_steps(store_a), measured_steps(store_b), most_steps);
+    steps = chosen_steps(measured_steps(store_a, within), measured_steps(store_b, within), most_steps);
     bound_by_spans(store_a, store_b, steps.first, steps.second);
     const auto series = of == SeriesOf::phase ? phase_series : module_series;
-    out = paired(series(store_a, steps.first, rank), series(store_b, steps.second, rank));
+    out = paired(of, series(store_a, steps.first, rank), series(store_b, steps.second, rank));
   }
   // What only B has comes before the time that no phase has.
   if (of == SeriesOf::phase)

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kLine = "RankOrder=";
 constexpr std::string_view kShown = "own", kAside = "aside";  // aside: another order was shown
-constexpr std::string_view kUngrouped = "-ungrouped";         // suffix of either: own_ungrouped
 
 /// The group of a rank and its index there; null: not shown.
 struct InGroup {
@@ -74,14 +73,19 @@ std::vector<std::uint32_t> own_order_of(const AppState& app) {
   return out;
 }
 
-void order_within_groups(const store::Store& store, TimelineOptions& options) {
-  if (options.ranks.empty()) return;
-  const std::vector<std::uint32_t> order = std::exchange(options.ranks, {});
+void order_groups(const store::Store& store, TimelineOptions& options,
+                  const std::vector<std::uint32_t>& order) {
+  if (order.empty()) return;
   if (options.groups.empty()) options.groups = all_groups(store, options);
   std::vector<std::size_t> place(*std::ranges::max_element(order) + std::size_t{1});
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   for (RankGroup& group : options.groups)
     std::ranges::sort(group.ranks, {}, [&](std::uint32_t rank) { return place[rank]; });
+  if (options.order == RankOrder::own)
+    return;  // ranks are moved within a group: the groups keep their places
+  std::ranges::sort(options.groups, {}, [&](const RankGroup& group) {
+    return group.ranks.empty() ? place.size() : place[group.ranks.front()];
+  });
 }
 
 bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
@@ -103,8 +107,6 @@ bool place_rank(AppState& app, std::uint32_t rank, std::size_t gap) {
   const bool last = gap == group->ranks.size();
   const std::uint32_t beside = group->ranks[last ? gap - 1 : gap];
   order.insert(std::ranges::find(order, beside) + (last ? 1 : 0), rank);
-  // An order by a figure has no groups; an order by number has them.
-  if (options.order != RankOrder::own) options.own_ungrouped = !options.ranks.empty();
   options.order = RankOrder::own;
   options.own_order = std::move(order);
   arrange_ranks(app);
@@ -189,7 +191,6 @@ std::vector<std::string> KeptOrders::lines() const {
   for (const auto& [source, ranks] : orders_) {
     std::string& line = out.emplace_back(kLine);
     line += ranks.order == RankOrder::own ? kShown : kAside;
-    if (ranks.own_ungrouped) line += kUngrouped;
     line += "\t" + ranks.grouping + "\t";
     for (std::size_t i = 0; i < ranks.own_order.size(); ++i)
       line += (i == 0 ? "" : ",") + std::to_string(ranks.own_order[i]);
@@ -201,10 +202,8 @@ std::vector<std::string> KeptOrders::lines() const {
 void KeptOrders::take_line(std::string_view line) {
   if (!line.starts_with(kLine) || orders_.size() >= kMost) return;
   line.remove_prefix(kLine.size());
-  std::string_view shown = take_field(line);
+  const std::string_view shown = take_field(line);
   RankArrangement ranks;
-  ranks.own_ungrouped = shown.ends_with(kUngrouped);
-  if (ranks.own_ungrouped) shown.remove_suffix(kUngrouped.size());
   if (shown != kShown && shown != kAside) return;
   ranks.order = shown == kShown ? RankOrder::own : RankOrder::number;
   ranks.grouping = take_field(line);

@@ -19,9 +19,11 @@ class Session;
 
 /// All ranks of the run in the user's order, then the ranks missing in it by number.
 [[nodiscard]] std::vector<std::uint32_t> own_order_of(const AppState& app);
-/// For arrange_ranks(): orders the ranks of each group by TimelineOptions::ranks, which it empties. Empty
-/// TimelineOptions::groups are first filled with the groups that apply to the order by number.
-void order_within_groups(const store::Store& store, TimelineOptions& options);
+/// For arrange_ranks(): orders the ranks of each group as in `order` (of all ranks; empty: by number), and,
+/// if that is by a figure, the groups by their first rank: the longest is at the top in any grouping. Empty
+/// TimelineOptions::groups are first filled with the default groups.
+void order_groups(const store::Store& store, TimelineOptions& options,
+                  const std::vector<std::uint32_t>& order);
 
 /// Moves a rank into a gap between the visible ranks of its group; gap 0 is above the first. Turns a sorted
 /// order into the user's own. A rank cannot leave its group. False: the rank is already there.

@@ -47,12 +47,20 @@ double luminance(Rgb color) {
 Palette parse_palette(std::string_view json) {
   const nlohmann::json theme = nlohmann::json::parse(json);
   const auto of = [&](const char* name) { return colour_of(theme.at(name), name); };
-  Palette out{of("base"),   of("panel"),
-              of("raised"), of("line"),
-              of("text"),   of("muted"),
-              of("accent"), of("on_fill"),
-              {},           {of("run_a"), of("run_b")},
-              {},           {}};
+  Palette out{of("base"),
+              of("panel"),
+              of("raised"),
+              of("line"),
+              of("text"),
+              of("muted"),
+              of("accent"),
+              of("on_fill"),
+              of("warning"),
+              of("good"),
+              {},
+              {of("run_a"), of("run_b")},
+              {},
+              {}};
   for (std::size_t i = 0; i < kMeanings.size(); ++i)
     out.meaning[i] = colour_of(theme.at("meaning").at(kMeanings[i]), kMeanings[i]);
   if (const auto owners = theme.find("owners"); owners != theme.end()) {

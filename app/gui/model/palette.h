@@ -54,6 +54,10 @@ using Rgb = std::uint32_t;
 
 struct Palette {
   Rgb base, panel, raised, line, text, muted, accent, on_fill;
+  /// Of words, marks and figures: what deserves a look, and what is as it should be. Not of anything drawn to
+  /// scale, whose colours are the meanings. An error has the colour of trouble; values per step, that of
+  /// text.
+  Rgb warning, good;
   Rgb meaning[kMeaningCount];
   /// The runs A and B of a comparison: distinguishable from every meaning, also with red-green colour
   /// blindness.

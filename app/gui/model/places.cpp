@@ -187,14 +187,13 @@ bool Place::same_as(const Place& other) const noexcept {
 }
 
 RankArrangement arrangement_of(const TimelineOptions& options) {
-  return {options.order, options.grouping, options.own_order, options.own_ungrouped};
+  return {options.order, options.grouping, options.own_order};
 }
 
 void arrange(TimelineOptions& options, const RankArrangement& ranks) {
   options.order = ranks.order;
   options.grouping = ranks.grouping;
   options.own_order = ranks.own_order;
-  options.own_ungrouped = ranks.own_ungrouped;
 }
 
 Place place_of(const AppState& app) {

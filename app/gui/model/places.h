@@ -20,7 +20,6 @@ struct RankArrangement {
   RankOrder order = RankOrder::number;
   std::string grouping = kByNode;
   std::vector<std::uint32_t> own_order;
-  bool own_ungrouped = false;  ///< `grouping` applies to the other orders only
   friend bool operator==(const RankArrangement&, const RankArrangement&) = default;
 };
 [[nodiscard]] RankArrangement arrangement_of(const TimelineOptions& options);

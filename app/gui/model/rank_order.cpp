@@ -61,17 +61,15 @@ std::vector<std::uint32_t> rank_order(const AppState& app) {
 void arrange_ranks(AppState& app) {
   TimelineOptions& options = app.timeline;
   const store::Store& store = app.store();
-  options.ranks = rank_order(app);
   options.groups.clear();
-  const std::string grouping = grouping_of(options);
   const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), store);
-  if (const auto way = std::ranges::find(ways, grouping, &RankGrouping::name); way != ways.end()) {
+  if (const auto way = std::ranges::find(ways, options.grouping, &RankGrouping::name); way != ways.end()) {
     options.groups = way->groups;
-  } else if (grouping.empty()) {
+  } else if (options.grouping.empty()) {
     RankGroup& all = options.groups.emplace_back();
     for (const store::RankRow& rank : store.ranks()) all.ranks.push_back(rank.rank);
   }
-  if (options.order == RankOrder::own) order_within_groups(store, options);
+  order_groups(store, options, rank_order(app));
   options.shown.reset();
   const RankFilter filter = parse_rank_filter(options.filter);
   if (filter.empty()) return;
@@ -91,10 +89,6 @@ std::optional<FilterLine> filter_line(const AppState& app) {
   return FilterLine{text + ".", none};
 }
 
-std::string grouping_of(const TimelineOptions& options) {
-  return options.order == RankOrder::own && options.own_ungrouped ? "" : options.grouping;
-}
-
 void order_ranks(AppState& app, RankOrder order) {
   app.timeline.order = order;
   app.timeline_scroll = 0;
@@ -102,16 +96,12 @@ void order_ranks(AppState& app, RankOrder order) {
 
 void group_ranks(AppState& app, const std::string& grouping) {
   app.timeline.grouping = grouping;
-  if (app.timeline.order == RankOrder::own)
-    app.timeline.own_ungrouped = false;
-  else
-    app.timeline.order = RankOrder::number;
   app.timeline_scroll = 0;
 }
 
 void next_grouping(AppState& app) {
   const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), app.store());
-  const auto way = std::ranges::find(ways, grouping_of(app.timeline), &RankGrouping::name);
+  const auto way = std::ranges::find(ways, app.timeline.grouping, &RankGrouping::name);
   if (way == ways.end())
     group_ranks(app, ways.empty() ? kByNode : ways.front().name);
   else

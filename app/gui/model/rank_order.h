@@ -1,4 +1,4 @@
-// Order of the ranks in the timeline, from top to bottom.
+// Order of the ranks in the timeline, from top to bottom, within their groups.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,9 @@ struct FilterLine {
   bool problem = false;
 };
 [[nodiscard]] std::optional<FilterLine> filter_line(const AppState& app);
-/// Name of the RankGrouping in effect for the order shown; empty: none. A filter by groups refers to it also
-/// while the ranks are sorted by a figure.
-[[nodiscard]] std::string grouping_of(const TimelineOptions& options);
 /// Sets the order and scrolls to the first rank.
 void order_ranks(AppState& app, RankOrder order);
-/// Sets the grouping; an own order is kept.
+/// Sets the grouping; the order is kept.
 void group_ranks(AppState& app, const std::string& grouping);
 /// Switches to the next available grouping; after the last one to none.
 void next_grouping(AppState& app);

@@ -125,7 +125,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                  {"filtered", !app.find.filter.empty()}};
   out["rank_order"] = rank_order(app);
   out["ranks"] = {{"filter", app.timeline.filter},
-                  {"grouping", grouping_of(app.timeline)},
+                  {"grouping", app.timeline.grouping},
                   {"shown", app.timeline.shown.value_or(std::set<std::uint32_t>{})},
                   {"hides", app.timeline.shown.has_value()}};
   out["rows"] = {{"counters", nlohmann::json::array()}, {"params", nlohmann::json::array()}};

@@ -23,13 +23,6 @@ std::uint8_t visible_depths(const store::Store& store, std::uint32_t rank, ev::S
   return std::min(store.depth_count({rank, stream}), most);
 }
 
-std::vector<std::uint32_t> ranks_in_order(const store::Store& store, const TimelineOptions& options) {
-  if (!options.ranks.empty()) return options.ranks;
-  std::vector<std::uint32_t> out;
-  for (const store::RankRow& rank : store.ranks()) out.push_back(rank.rank);
-  return out;
-}
-
 /// Removes hidden ranks, and groups that become empty.
 std::vector<RankGroup> filtered(std::vector<RankGroup> groups, const TimelineOptions& options) {
   if (!options.shown) return groups;
@@ -142,22 +135,22 @@ void add_bands(const std::vector<RankGroup>& groups, const TimelineOptions& opti
 
 }  // namespace
 
-// By host if there are several and the ranks are in order of number, or the given groups.
+// The given groups, or by host if there are several.
 std::vector<RankGroup> all_groups(const store::Store& store, const TimelineOptions& options) {
-  if (options.ranks.empty() && !options.groups.empty()) return options.groups;
-  if (options.ranks.empty()) {
-    std::vector<RankGroup> out;
-    for (const store::RankRow& rank : store.ranks()) {
-      // Ranks of a node are usually consecutive.
-      auto known = !out.empty() && out.back().title == rank.host
-                       ? std::prev(out.end())
-                       : std::ranges::find(out, rank.host, &RankGroup::title);
-      if (known == out.end()) known = out.insert(known, RankGroup{rank.host, {}});
-      known->ranks.push_back(rank.rank);
-    }
-    if (out.size() > 1) return out;
+  if (!options.groups.empty()) return options.groups;
+  std::vector<RankGroup> out;
+  for (const store::RankRow& rank : store.ranks()) {
+    // Ranks of a node are usually consecutive.
+    auto known = !out.empty() && out.back().title == rank.host
+                     ? std::prev(out.end())
+                     : std::ranges::find(out, rank.host, &RankGroup::title);
+    if (known == out.end()) known = out.insert(known, RankGroup{rank.host, {}});
+    known->ranks.push_back(rank.rank);
   }
-  return {RankGroup{"", ranks_in_order(store, options)}};
+  if (out.size() > 1) return out;
+  RankGroup all;
+  for (const store::RankRow& rank : store.ranks()) all.ranks.push_back(rank.rank);
+  return {all};
 }
 
 std::vector<RankGroup> shown_groups(const store::Store& store, const TimelineOptions& options) {

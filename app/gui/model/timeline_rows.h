@@ -106,8 +106,7 @@ struct TimelineOptions : RowChoices {
   ViewOptions view;                              ///< hidden classes and lane height: saved in the settings
   bool heat = false;                             ///< the effective `rank_height`: resolve_height()
   std::vector<std::uint32_t> own_order;          ///< kept while another order is shown; empty: none
-  bool own_ungrouped = false;                    ///< no groups for the own order: it began as one by a figure
-  std::vector<RankGroup> groups;                 ///< the effective groups: arrange_ranks(); empty: by host
+  std::vector<RankGroup> groups;                 ///< in the effective order: arrange_ranks(); empty: by host
   std::string filter;                            ///< as text: rank_filter.h
   bool focus_filter = false;                     ///< move the keyboard focus to the filter
   std::optional<std::set<std::uint32_t>> shown;  ///< the ranks that pass `filter`; nullopt: all
@@ -115,7 +114,6 @@ struct TimelineOptions : RowChoices {
   std::set<std::uint32_t> expanded;              ///< ranks with visible lanes
   std::uint8_t compute_depths = kComputeDepths;  ///< reduced where ranks would be out of view
   std::uint8_t lane_depths = kLaneDepths;
-  std::vector<std::uint32_t> ranks;   ///< from top to bottom; empty: in order of number
   std::vector<std::uint32_t> params;  ///< the followed parameters, in the order chosen
   bool automatic = true;              ///< ranks expand automatically until the user expands or collapses one
 };

@@ -22,6 +22,7 @@
 #include "app/gui/model/export_job.h"
 #include "app/gui/model/redraw.h"
 #include "app/gui/model/settings_text.h"
+#include "app/gui/platform/kept_place.h"
 #include "app/gui/platform/pixels.h"
 #include "app/gui/platform/png.h"
 #include "app/gui/platform/viewports.h"
@@ -151,13 +152,15 @@ void install_callbacks(GLFWwindow* window) {
 
 class Window {
  public:
-  explicit Window(const WindowOptions& options) {
+  /// `place`: null: neither read nor followed.
+  Window(const WindowOptions& options, KeptPlace* place) : place_(place) {
     glfwSetErrorCallback(on_glfw_error);
     if (!glfwInit()) throw std::runtime_error("cannot open a display: " + g_glfw_error);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+    glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);  // it appears at its place, and does not jump there
     window_ = glfwCreateWindow(options.width, options.height, "Shardscope", nullptr, nullptr);
     if (window_ == nullptr) {
       glfwTerminate();
@@ -165,6 +168,8 @@ class Window {
                                "; install libgl1-mesa-dri");
     }
     glfwSetWindowSizeLimits(window_, 640, 400, GLFW_DONT_CARE, GLFW_DONT_CARE);
+    if (place_ != nullptr && !options.sized) place_->apply(window_);
+    glfwShowWindow(window_);
     glfwMakeContextCurrent(window_);
     glfwSwapInterval(1);
     install_callbacks(window_);
@@ -183,6 +188,9 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   [[nodiscard]] bool closed() const { return glfwWindowShouldClose(window_) != 0; }
+  void follow_place(double seconds) {
+    if (place_ != nullptr) place_->follow(window_, seconds);
+  }
   [[nodiscard]] bool visible() const { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) == 0; }
 
   void draw(Frame& frame, AppState& app, const std::string& panel, double seconds) {
@@ -268,6 +276,7 @@ class Window {
       ui.say(std::string("No picture: ") + failed.what(), true);
     }
   }
+  KeptPlace* place_ = nullptr;
   std::string title_;
   int waited_ = 0;  ///< frames since the request
   GLFWwindow* window_ = nullptr;
@@ -342,6 +351,7 @@ bool have_display() {
 
 int run_window(AppState& app, const WindowOptions& options) {
   Frame frame;
+  KeptPlace place;
   Settings settings;
   if (!app.start_page) frame.workspace().opened({app.run->source(), {}, false});
   if (settings.first_run()) frame.workspace().ui().say("New here? Menu Help, Tour on a sample run");
@@ -350,7 +360,8 @@ int run_window(AppState& app, const WindowOptions& options) {
   double draw_cost = 0;
   bool changed = true;
   {
-    Window window(options);
+    // A panel alone is a smaller window beside the whole one, and leaves that one's place as it is.
+    Window window(options, options.panel.empty() || options.panel == "workspace" ? &place : nullptr);
     Dumper dumper(options.state_dump);
     while (!window.closed()) {
       Clock::time_point now = Clock::now();
@@ -377,6 +388,7 @@ int run_window(AppState& app, const WindowOptions& options) {
         changed = false;
       }
       dumper.update(app, frame, Clock::now());
+      window.follow_place(Seconds(Clock::now() - start).count());
       settings.save_if_changed();
       double wait = kIdleWait;
       const auto receives = [](const Session& run) {

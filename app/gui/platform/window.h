@@ -9,6 +9,7 @@ namespace shardscope::gui {
 
 struct WindowOptions {
   int width = 1600, height = 900;
+  bool sized = false;        ///< the user chose the size: it is not that of the last window
   std::string panel;         ///< empty: the whole workspace
   std::string state_dump;    ///< output file; empty: none
   bool frame_stats = false;  ///< print CPU time per frame at the end

@@ -197,6 +197,7 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
       hit = over;
     room.take_top(kBetweenRuns);
   }
+  times(ctx, scale, {lanes.x, lanes.y, lanes.w, room.y - kBetweenRuns - lanes.y});
   if (!hit) return;
   tip_of(ctx, *hit, a, b);
   if (!clicked) return;
@@ -205,6 +206,25 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
     ctx.ui.show_panel = "timeline";
   } else {
     ctx.ui.say("This span is of B and the Timeline shows A: Swap A and B shows B there");
+  }
+}
+
+/// The cursor and the time under the pointer. Here the pointer may be where A has ended and only B goes on:
+/// the line is drawn across both, and the other panels, which show A, have none.
+void AlignedSteps::times(Context& ctx, const TimeScale& scale, const Rect& lanes) const {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const Clip clip(ctx.canvas, lanes);
+  const auto line = [&](std::optional<std::int64_t> at, Rgb color, float alpha) {
+    if (at && scale.range.contains(*at)) ctx.canvas.vertical(scale.x_of(*at), lanes.y, lanes.h, color, alpha);
+  };
+  line(position_of(parts_, app.now_ns()), c.accent, 0.9F);
+  if (ctx.hovered(lanes)) {
+    const std::int64_t at = scale.time_of(ctx.pointer.x);
+    app.hover_next_ns = time_of_a(parts_, at);
+    line(at, c.muted, 0.5F);
+  } else if (app.hover_ns) {
+    line(position_of(parts_, *app.hover_ns), c.muted, 0.5F);
   }
 }
 

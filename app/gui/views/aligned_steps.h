@@ -36,6 +36,7 @@ class AlignedSteps {
   void see(TimeRange range);
   /// Times from the begin; names of the parts where a position of the scale is not a time of either run.
   void marks(Context& ctx, const TimeScale& scale, const Rect& lanes, const Rect& ruler) const;
+  void times(Context& ctx, const TimeScale& scale, const Rect& lanes) const;
   void tip_of(Context& ctx, const AlignedHit& hit, const store::StepRow& a, const store::StepRow& b);
 
   [[nodiscard]] std::int64_t length_ns() const {

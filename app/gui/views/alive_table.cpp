@@ -78,7 +78,7 @@ void AliveTable::rows(Context& ctx, const std::vector<AliveNode>& nodes, Columns
       number(bytes(node.before).text(), c.muted);
       number(bytes(node.bytes).text(), c.text);
       const std::int64_t change = node.bytes - node.before;
-      number(change_text(change), change > 0 ? c.of(Meaning::reduce) : c.of(Meaning::gather));
+      number(change_text(change), change > 0 ? c.warning : c.good);
     } else {
       number(bytes(node.bytes).text(), c.text);
       number(whole > 0 ? decimal(100 * static_cast<double>(node.bytes) / static_cast<double>(whole), 1) + " %"

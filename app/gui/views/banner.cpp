@@ -43,7 +43,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
       hint = store::words_on(app.store(), *failure);
     } else if (const analysis::Hang* hang = app.run->current_hang();
                hang != nullptr && !hang->headline.empty()) {
-      color = c.of(Meaning::reduce);
+      color = c.warning;
       text = "Hangs: " + hang->headline;
       hint = "since " + store::seconds_text(hang->since_ns) + "; click for the full diagnosis";
       panel = "why";
@@ -51,7 +51,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
     }
   }
   if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {
-    color = c.of(Meaning::reduce);
+    color = c.warning;
     text = "This recording is incomplete";
     hint = app.run->info()->problems.front();
     if (app.run->info()->problems.size() > 1)
@@ -59,7 +59,8 @@ void Workspace::banner(Context& ctx, Rect& room) {
   }
   if (text.empty()) return;
   const Rect strip = room.take_top(26);
-  ctx.canvas.fill(strip, mix(c.panel, color, 0.30F));
+  constexpr float kGround = 0.18F;  // the hint is readable also on the brightest, that of a warning
+  ctx.canvas.fill(strip, mix(c.panel, color, kGround));
   ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
   Rect line = strip.inset(16, 0);
   const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
@@ -119,7 +120,7 @@ void Workspace::finding_strip(Context& ctx, Rect& room) {
     line.take_left(20);
     const bool over = ctx.hovered(place);
     const float y = place.y + place.h / 2;
-    const Rgb color = c.of(finding.severity == ev::Severity::error ? Meaning::trouble : Meaning::reduce);
+    const Rgb color = finding.severity == ev::Severity::error ? c.of(Meaning::trouble) : c.warning;
     ctx.canvas.triangle(place.x, y + 4, place.x + 9, y + 4, place.x + 4.5F, y - 4, color);
     ctx.canvas.text_in({place.x + 14, place.y, place.w - 14, place.h}, finding.title,
                        over ? c.accent : c.text, Font::small);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "app/gui/model/micro_steps.h"
 #include "app/gui/model/own_order.h"
 #include "app/gui/model/range_grip.h"
 #include "app/gui/model/rank_order.h"
@@ -56,6 +57,11 @@ void step_by(C& ctx) {
   const auto index = static_cast<std::ptrdiff_t>(at.value_or(0)) + by;
   if (index < 0 || index >= std::ssize(steps)) return;
   ctx.app.go_to_step(steps[static_cast<std::size_t>(index)].step);
+}
+template <int by>
+void micro_step_by(C& ctx) {
+  if (!go_to_micro_step(ctx.app, by))
+    ctx.ui.say(by < 0 ? "This is the first micro-step" : "This is the last micro-step");
 }
 void scale_text(C& ctx, float by) {
   ctx.app.text_scale =
@@ -319,8 +325,12 @@ const Command kCommands[] = {
     {Menu::go, "Zoom out", "S", 'S', kNone, zoom<133>},
     {Menu::go, "Earlier", "A", 'A', kNone, pan<-15>},
     {Menu::go, "Later", "D", 'D', kNone, pan<15>},
-    {Menu::go, "Previous step", "Page Up", 266, kNone, step_by<-1>, has_steps, nullptr, true},
-    {Menu::go, "Next step", "Page Down", 267, kNone, step_by<1>, has_steps},
+    {Menu::go, "Previous step", "Page Up", 266, kNone, step_by<-1>, has_steps, nullptr, true,
+     Context::WithShift::other},
+    {Menu::go, "Next step", "Page Down", 267, kNone, step_by<1>, has_steps, nullptr, false,
+     Context::WithShift::other},
+    {Menu::go, "Show the previous micro-step", "Shift+Page Up", 266, kShift, micro_step_by<-1>, has_steps},
+    {Menu::go, "Show the next micro-step", "Shift+Page Down", 267, kShift, micro_step_by<1>, has_steps},
     {Menu::go, "Clear selection, measure, then cursor", "Esc", key::kEscape, kNone, clear},
 
     {Menu::run, "Pause or resume; play a recording", "Space", key::kSpace, kNone, play_or_pause,

@@ -387,7 +387,7 @@ void CommunicationView::draw(Context& ctx, Rect room) {
   const std::string link = identify(app.store()).link;
   if (!link.empty()) {
     ctx.canvas.text_in(room.take_top(20), link + ": times below are of that link, not of this machine",
-                       ctx.colors().of(Meaning::reduce), Font::small);
+                       ctx.colors().warning, Font::small);
   }
   if (range) {
     range_line(ctx, room);

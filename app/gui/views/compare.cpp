@@ -11,6 +11,7 @@
 #include "app/gui/model/compared_series.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/recent.h"
+#include "app/gui/model/step_of.h"
 #include "app/gui/views/aligned_steps.h"
 #include "app/gui/views/compared_row.h"
 #include "app/gui/views/compared_tables.h"
@@ -44,6 +45,7 @@ class CompareView final : public View {
   enum class Shows : std::uint8_t { all, picture, table };
 
   Shows shows_ = Shows::all;
+  bool measured_ = true;  ///< while a range is measured, times are of its steps
   analysis::Comparison comparison_;
   std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which it is made
   ComparedTables tables_;
@@ -70,10 +72,15 @@ void CompareView::header(Context& ctx, Rect& room) {
 
 std::vector<Choice> CompareView::choices(const AppState& app) {
   if (!app.other) return {};
-  return {tables_.choice(),
-          {"shows", {"all", "picture", "table"}, static_cast<int>(shows_), [this](AppState&, int to) {
-             shows_ = static_cast<Shows>(to);
-           }}};
+  std::vector<Choice> out{
+      tables_.choice(),
+      {"shows", {"all", "picture", "table"}, static_cast<int>(shows_), [this](AppState&, int to) {
+         shows_ = static_cast<Shows>(to);
+       }}};
+  if (app.measured)
+    out.push_back(
+        {"steps", {"run", "range"}, measured_ ? 1 : 0, [this](AppState&, int to) { measured_ = to == 1; }});
+  return out;
 }
 
 void CompareView::names(Context& ctx, Rect& room) const {
@@ -224,7 +231,9 @@ void CompareView::draw(Context& ctx, Rect room) {
                                     {{&app.other->store(), &of_b_->summary, digests_[1].get()}});
     tables_.forget();
   }
-  tables_.look_at(aligned_.rank());
+  const bool of_range = measured_ && app.measured;
+  tables_.look_at(aligned_.rank(), of_range,
+                  of_range ? steps_within(app.store().steps(), *app.measured) : std::nullopt);
   tables_.prepare(app, comparison_, {digests_[0].get(), digests_[1].get()});
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   names(ctx, room);

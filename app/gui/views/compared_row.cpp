@@ -68,11 +68,11 @@ std::string number_of_steps(const ComparedSeries& row) {
   return a + " (A) and " + b + " (B) steps";
 }
 
-/// As the finder names them; empty: the time that is in no phase.
+/// As the finder names them; empty: the time that is in no phase, or a parameter, which has no spans.
 std::string name_of_spans(const ComparedSeries& row) {
   if (row.name == kOutsideOfPhases) return {};
-  const bool module = row.unit == "ms" && row.figure != kCollectiveTime && !row.figure.empty();
-  return module ? row.name + " " + row.figure : row.name;
+  if (row.of == SeriesOf::parameter) return {};
+  return row.of == SeriesOf::module ? row.name + " " + row.figure : row.name;
 }
 
 }  // namespace
@@ -141,7 +141,12 @@ void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row,
       ctx.ui.say("The current step has no " + row.name);
       break;
     }
+    case SeriesOf::parameter:
+      go_to_compared_param(ctx, row.name, *rank);
+      break;
     case SeriesOf::collective:
+    case SeriesOf::wait:
+    case SeriesOf::kernel:
       // "Find all" shows it: opening the panel here would hide the distribution that the click shows.
       app.find.find_name(row.name);
       break;

@@ -12,11 +12,11 @@ namespace {
 
 /// Enough steps for twelve blocks of an interval.
 constexpr std::size_t kSeriesSteps = 96;
-/// For parameters: enough steps for intervals, few enough to read in a frame.
-constexpr std::size_t kParamSteps = 32;
+/// For parameters, waits and kernels: enough steps for intervals, few enough to read in a frame.
+constexpr std::size_t kFewerSteps = 32;
 
 /// The series of times per step that a table shows; nullopt: the table has none.
-std::optional<SeriesOf> series_of(ComparedTables::Shown shown) {
+std::optional<SeriesOf> series_of(ComparedTables::Shown shown) noexcept {
   switch (shown) {
     case ComparedTables::Shown::phases:
       return SeriesOf::phase;
@@ -24,24 +24,40 @@ std::optional<SeriesOf> series_of(ComparedTables::Shown shown) {
       return SeriesOf::module;
     case ComparedTables::Shown::collectives:
       return SeriesOf::collective;
+    case ComparedTables::Shown::waits:
+      return SeriesOf::wait;
+    case ComparedTables::Shown::kernels:
+      return SeriesOf::kernel;
+    case ComparedTables::Shown::parameters:
+      return SeriesOf::parameter;
     default:
       return std::nullopt;
   }
 }
 
+std::size_t most_steps(SeriesOf of) noexcept {
+  return of == SeriesOf::wait || of == SeriesOf::kernel || of == SeriesOf::parameter ? kFewerSteps
+                                                                                     : kSeriesSteps;
+}
+
 }  // namespace
 
 Choice ComparedTables::choice() {
-  return {"table",
-          {"figures", "phases", "modules", "parameters", "collectives", "memory", "settings"},
-          static_cast<int>(shown_),
-          [this](AppState&, int to) { shown_ = static_cast<Shown>(to); }};
+  return {
+      "table",
+      {"figures", "phases", "modules", "waits", "kernels", "parameters", "collectives", "memory", "settings"},
+      static_cast<int>(shown_),
+      [this](AppState&, int to) { shown_ = static_cast<Shown>(to); }};
 }
 
-void ComparedTables::look_at(std::optional<std::uint32_t> rank) {
-  if (std::exchange(rank_, rank) == rank) return;
-  for (const Shown of_rank : {Shown::phases, Shown::modules, Shown::parameters})
-    made_[static_cast<std::size_t>(of_rank)] = false;
+void ComparedTables::look_at(std::optional<std::uint32_t> rank, bool measured,
+                             const std::optional<analysis::StepBounds>& within) {
+  measured_ = measured;
+  if (rank_ == rank && within_ == within) return;
+  rank_ = rank;
+  within_ = within;
+  for (std::size_t i = 0; i < kTables; ++i)
+    if (series_of(static_cast<Shown>(i))) made_[i] = false;
 }
 
 /// The change is a bar from the middle: left for less, right for more.
@@ -53,7 +69,7 @@ void ComparedTables::figures(Context& ctx, const Rect& room, const analysis::Com
     const auto change = change_of(comparison.metrics[row]);
     if (column != 3 || !change) return false;
     const Rgb color = change->in_spread || change->value == 0 ? c.muted
-                      : change->better                        ? c.of(Meaning::gather)
+                      : change->better                        ? c.good
                                                               : c.of(Meaning::trouble);
     const float half = std::max(0.0F, (cell.w - 92) / 2);
     const float middle = cell.x + half;
@@ -77,17 +93,14 @@ void ComparedTables::prepare(const AppState& app, const analysis::Comparison& co
   if (made_[which]) return;
   made_[which] = true;
   if (const auto of = series_of(shown_)) {
-    series_[which] = compared_series(*app.run, *app.other, *of, kSeriesSteps, digests, rank_);
+    series_[which] = compared_series(*app.run, *app.other, *of, most_steps(*of), digests, rank_,
+                                     within_.value_or(analysis::StepBounds{}));
     tables_[which] = series_table(series_[which], *of, NameCells(app.store()));
     return;
   }
-  tables_[which] =
-      shown_ == Shown::figures ? metric_table(comparison)
-      : shown_ == Shown::parameters
-          ? compared_table(*app.run, *app.other, analysis::CompareBy::parameter, kParamSteps, digests, rank_)
-      : shown_ == Shown::memory
-          ? compared_table(*app.run, *app.other, analysis::CompareBy::memory, kParamSteps, digests)
-          : setting_table(comparison.config_changes);
+  tables_[which] = shown_ == Shown::figures  ? metric_table(comparison)
+                   : shown_ == Shown::memory ? memory_table(*app.run, *app.other)
+                                             : setting_table(comparison.config_changes);
 }
 
 const ComparedSeries* ComparedTables::chosen_row() const {
@@ -109,9 +122,6 @@ void ComparedTables::clicked(Context& ctx, std::size_t row) {
     }
     chosen_[which] = key;
     go_to_compared(ctx, *of, series, rank_);
-  } else if (shown_ == Shown::parameters) {
-    const Cell& name = tables_[which].rows[row].front();
-    go_to_compared_param(ctx, name.tip.empty() ? name.text : name.tip, rank_);
   } else if (shown_ == Shown::memory) {
     ctx.ui.show_panel = "memory";
   } else if (shown_ == Shown::settings) {
@@ -121,6 +131,12 @@ void ComparedTables::clicked(Context& ctx, std::size_t row) {
 
 void ComparedTables::draw(Context& ctx, Rect room, const analysis::Comparison& comparison) {
   const auto which = static_cast<std::size_t>(shown_);
+  // Each of these is one value of a whole run, or of all its steps.
+  if (measured_ && !series_of(shown_) && shown_ != Shown::settings)
+    ctx.canvas.text_in(room.take_top(18),
+                       "Of the whole runs: phases, modules, waits, kernels, parameters and collectives can "
+                       "be of the measured steps.",
+                       ctx.colors().muted, Font::small);
   if (shown_ == Shown::figures) {
     figures(ctx, room, comparison);
     return;
@@ -131,6 +147,9 @@ void ComparedTables::draw(Context& ctx, Rect room, const analysis::Comparison& c
         shown_ == Shown::settings  ? "The configurations are the same."
         : shown_ == Shown::phases  ? "Phases were not recorded in either run."
         : shown_ == Shown::modules ? "Modules were not recorded in either run."
+        : shown_ == Shown::waits   ? "Computation waited in neither run."
+        : shown_ == Shown::kernels
+            ? "Kernels were recorded in neither run: it takes detail kernels, or the records of a GPU."
         : shown_ == Shown::parameters
             ? "No status of a parameter was recorded in either run: it takes stage 3 and detail params."
         : shown_ == Shown::memory ? "Memory was not recorded in both runs."
@@ -138,18 +157,19 @@ void ComparedTables::draw(Context& ctx, Rect room, const analysis::Comparison& c
         ctx.colors().muted, Font::small);
     return;
   }
-  constexpr std::array kIds{"##figures",
-                            "##compared phases",
-                            "##compared modules",
-                            "##compared parameters",
-                            "##compared collectives",
-                            "##compared memory",
-                            "##compared settings"};
+  constexpr std::array kIds{
+      "##figures",          "##compared phases",     "##compared modules",     "##compared waits",
+      "##compared kernels", "##compared parameters", "##compared collectives", "##compared memory",
+      "##compared settings"};
   TableOptions options;
   if (series_of(shown_)) {
     const std::string of_rank =
         rank_ && shown_ != Shown::collectives ? ", rank " + std::to_string(*rank_) : std::string();
-    ctx.canvas.text_in(room.take_top(18), "Median over " + steps_text(series_[which]) + of_rank,
+    const std::string steps = within_ ? ", steps " + std::to_string(within_->first) + " to " +
+                                            std::to_string(within_->last) + " of the measured range"
+                              : measured_ ? ": the measured range has no whole step"
+                                          : std::string();
+    ctx.canvas.text_in(room.take_top(18), "Median over " + steps_text(series_[which]) + steps + of_rank,
                        ctx.colors().muted, Font::small);
     if (const ComparedSeries* row = chosen_row())
       options.chosen = static_cast<std::size_t>(row - series_[which].rows.data());

@@ -47,7 +47,7 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
   }
   if (!text_.empty() && is_there()) {
     const bool folder = std::filesystem::is_directory(text_);
-    ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s",
+    ImGui::TextColored(ink(ctx.colors().warning), "%s",
                        folder ? "This folder is not empty: files of the same names will be replaced"
                               : "This file exists and will be replaced");
   }

@@ -50,7 +50,7 @@ class FindingsView final : public View {
 
 Rgb color_of(const Palette& c, ev::Severity severity) {
   return severity == ev::Severity::error     ? c.of(Meaning::trouble)
-         : severity == ev::Severity::warning ? c.of(Meaning::reduce)
+         : severity == ev::Severity::warning ? c.warning
                                              : c.accent;
 }
 

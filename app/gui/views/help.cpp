@@ -1,6 +1,8 @@
 // Keys, and the meaning of every colour and mark: an ImGui window that can stay open.
 #include <imgui.h>
 
+#include <utility>
+
 #include "app/gui/model/mark_words.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/commands.h"
@@ -49,6 +51,9 @@ constexpr Colour kColours[] = {
     {Meaning::buffer, "buffers"},
     {Meaning::trouble, "waiting (hatched), late, error"},
 };
+// Colours of words and marks.
+constexpr std::pair<Rgb Palette::*, const char*> kWordColours[] = {
+    {&Palette::warning, "warnings, incomplete"}, {&Palette::good, "better, live"}};
 void key_rows(Context& ctx, const char* id, std::span<const KeyRow> list) {
   if (!ImGui::BeginTable(id, 2, ImGuiTableFlags_SizingFixedFit)) return;
   for (const KeyRow& row : list) {
@@ -160,6 +165,8 @@ void draw_help(Context& ctx) {
         if (trouble) ctx.canvas.hatch(at, ctx.colors().of(colour.meaning), 1, 5);
       });
     }
+    for (const auto& [color, what] : kWordColours)
+      legend(ctx, what, [&](const Rect& at) { ctx.canvas.fill(at, ctx.colors().*color, 1, 2); });
     ImGui::SeparatorText("Marks on the timeline");
     for (const Mark mark : kMarks) {
       const std::string what = meaning_of(mark, words_of(ctx.app.store()));

@@ -195,8 +195,8 @@ void draw_times(Context& ctx, const TimeRange& range, std::optional<std::int64_t
     ctx.canvas.vertical(x_of(*cursor), place.y, height, c.accent);
   if (from_ns && range.contains(*from_ns)) {
     const float x = x_of(*from_ns);
-    ctx.canvas.vertical(x, place.y, height, c.of(Meaning::reduce));
-    ctx.canvas.text(x + 4, place.y + 2, "from here", c.of(Meaning::reduce), Font::small);
+    ctx.canvas.vertical(x, place.y, height, c.muted);
+    ctx.canvas.text(x + 4, place.y + 2, "from here", c.muted, Font::small);
   }
 }
 

@@ -87,7 +87,7 @@ void NotesView::draw(Context& ctx, Rect room) {
   if (!app.notes.has_file() && !app.notes.notes().empty())
     ctx.canvas.text_in(room.take_top(20),
                        "A live run has no file to keep notes beside: they are lost when this window closes.",
-                       c.of(Meaning::reduce), Font::small);
+                       c.warning, Font::small);
   const auto notes = app.notes.notes();
   if (notes.empty()) {
     ctx.empty(

@@ -62,7 +62,7 @@ void OptionsView::items(Context& ctx) {
     ImGui::SetItemTooltip("%s", kTips[i]);
   }
   const std::string hidden = hidden_text(view);
-  if (!hidden.empty()) ImGui::TextColored(ink(ctx.colors().of(Meaning::reduce)), "%s", hidden.c_str());
+  if (!hidden.empty()) ImGui::TextColored(ink(ctx.colors().warning), "%s", hidden.c_str());
 }
 
 void OptionsView::sizes(Context& ctx) {

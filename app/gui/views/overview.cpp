@@ -130,7 +130,7 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
       findings, {}, [](const analysis::Finding& f) { return static_cast<int>(f.severity); });
   if (worst == findings.end() || worst->severity == ev::Severity::info) return;
   Rect line = room.take_top(30);
-  const Rgb color = worst->severity == ev::Severity::error ? c.of(Meaning::trouble) : c.of(Meaning::reduce);
+  const Rgb color = worst->severity == ev::Severity::error ? c.of(Meaning::trouble) : c.warning;
   ctx.canvas.fill(line, color, 0.14F, 3);
   ctx.canvas.fill({line.x, line.y, 4, line.h}, color, 1, 2);
   line = line.inset(16, 0);
@@ -242,20 +242,13 @@ void OverviewView::plots(Context& ctx, Rect room) {
   const std::uint32_t first = steps.empty() ? 0 : steps.front().step;
   const int digits = s.step_ms_median.value_or(0) < 10 ? 2 : 1;
   std::vector<StepPlot> all;
-  StepPlot loss{"Loss", "", {{"loss", s.loss, c.of(Meaning::compute)}}, first, false, logarithmic_, 3};
+  StepPlot loss{"Loss", "", {{"loss", s.loss, c.text}}, first, false, logarithmic_, 3};
   if (std::ranges::any_of(s.eval_loss, [](double value) { return std::isfinite(value); }))
-    loss.curves.push_back({"held-out", s.eval_loss, c.of(Meaning::reduce), true});
+    loss.curves.push_back({"held-out", s.eval_loss, c.muted, true});
   all.push_back(std::move(loss));
-  all.push_back({"Step time",
-                 "ms",
-                 {{"step time", s.step_ms, c.of(Meaning::gather)}},
-                 first,
-                 true,
-                 logarithmic_,
-                 digits});
+  all.push_back({"Step time", "ms", {{"step time", s.step_ms, c.text}}, first, true, logarithmic_, digits});
   if (std::ranges::any_of(s.grad_norm, [](double norm) { return std::isfinite(norm); }))
-    all.push_back(
-        {"Gradient norm", "", {{"norm", s.grad_norm, c.of(Meaning::reduce)}}, first, true, logarithmic_, 3});
+    all.push_back({"Gradient norm", "", {{"norm", s.grad_norm, c.text}}, first, true, logarithmic_, 3});
   // Omit the first step: a warm-up, and an outlier.
   std::vector<double> measured = s.step_ms;
   if (measured.size() > 1) measured.erase(measured.begin());
@@ -276,8 +269,7 @@ void OverviewView::plots(Context& ctx, Rect room) {
     }
     if (side_by_side) room.take_left(24);
   }
-  if (distribution)
-    distribution_plot(ctx, room, {"Step time", "ms", {{"steps", measured, c.of(Meaning::gather)}}, digits});
+  if (distribution) distribution_plot(ctx, room, {"Step time", "ms", {{"steps", measured, c.muted}}, digits});
 }
 
 void OverviewView::draw(Context& ctx, Rect room) {

@@ -198,7 +198,7 @@ void Workspace::partial_mark(Context& ctx, Rect& room) {
   if (all_that_is_kept) mark = steps_kept(*ctx.app.run);
   if (mark.empty()) return;
   const Rect place = room.take_left(std::min(room.w, ctx.canvas.width(mark, Font::small) + 1));
-  const bool cut = ctx.canvas.text_in(place, mark, ctx.colors().of(Meaning::reduce), Font::small);
+  const bool cut = ctx.canvas.text_in(place, mark, ctx.colors().warning, Font::small);
   room.take_left(12);
   if (ctx.hovered(place))
     ctx.tip((cut ? mark + ". " : std::string()) +

@@ -72,40 +72,35 @@ int step_tick(double value, char* text, int size, void*) {
   return std::snprintf(text, static_cast<std::size_t>(size), "%.0f", step == 0 ? 0 : step);
 }
 
-/// The position of a time on the step axis: a step number with a fraction.
-std::optional<double> step_at(std::span<const store::StepRow> steps, std::int64_t at_ns) {
-  const auto after =
-      std::ranges::upper_bound(steps, at_ns, {}, [](const store::StepRow& step) { return step.begin_ns; });
-  if (after == steps.begin()) return std::nullopt;
-  const store::StepRow& step = *(after - 1);
-  const std::int64_t end = after != steps.end() ? after->begin_ns : step.end_ns;
-  const double length = std::max(1.0, static_cast<double>(end) - static_cast<double>(step.begin_ns));
-  return step.step - 0.5 + std::min(1.0, static_cast<double>(at_ns - step.begin_ns) / length);
-}
-
-/// The band of the timeline's visible range, and the cursor.
-void time_on_steps(Context& ctx) {
-  const AppState& app = ctx.app;
+/// The band of the timeline's visible range, the cursor, and the time under the pointer in any panel.
+void draw_times(Context& ctx) {
+  AppState& app = ctx.app;
   if (!app.run) return;
   const auto steps = app.store().steps();
   if (steps.empty()) return;
+  const std::int64_t run_end = app.store().end_ns();
   const Palette& c = ctx.colors();
   const ImVec2 at = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();
   ImPlot::PushPlotClipRect();
   ImDrawList* const list = ImPlot::GetPlotDrawList();
   const auto x_of = [](double step) { return ImPlot::PlotToPixels(step, 0).x; };
-  const auto begin = step_at(steps, app.time.range().begin_ns).value_or(steps.front().step - 0.5);
-  const auto end = step_at(steps, app.time.range().end_ns);
+  const auto line = [&](std::optional<double> step, Rgb color, float alpha) {
+    if (!step) return;
+    const float x = x_of(*step);
+    list->AddLine({x, at.y}, {x, at.y + size.y}, ImGui::GetColorU32(ink(color, alpha)));
+  };
+  const auto begin =
+      position_on_steps(steps, app.time.range().begin_ns, run_end).value_or(steps.front().step - 0.5);
+  const auto end = position_on_steps(steps, app.time.range().end_ns, run_end);
   if (end) {
     const float x0 = x_of(begin);
     list->AddRectFilled({x0, at.y}, {std::max(x0 + 1, x_of(*end)), at.y + size.y},
                         ImGui::GetColorU32(ink(c.accent, 0.10F)));
   }
-  if (const auto now = step_at(steps, app.now_ns())) {
-    const float x = x_of(*now);
-    list->AddLine({x, at.y}, {x, at.y + size.y}, ImGui::GetColorU32(ink(c.accent, 0.9F)));
-  }
+  line(position_on_steps(steps, app.now_ns(), run_end), c.accent, 0.9F);
+  if (ImPlot::IsPlotHovered()) app.hover_next_ns = time_on_steps(steps, ImPlot::GetPlotMousePos().x, run_end);
+  if (app.hover_ns) line(position_on_steps(steps, *app.hover_ns, run_end), c.muted, 0.5F);
   ImPlot::PopPlotClipRect();
 }
 
@@ -301,7 +296,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
   }
   ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
-  time_on_steps(ctx);
+  draw_times(ctx);
   std::vector<bool> shows;
   for (std::size_t i = 0; i < points.size(); ++i) {
     ImPlotSpec spec;

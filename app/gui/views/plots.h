@@ -16,7 +16,8 @@ struct Curve {
   bool sparse = false;  ///< has gaps: the line connects values across them and marks each
 };
 /// Values per step in an ImPlot plot. All step plots share their x axis: zooming one zooms all, a double
-/// click shows all steps. The visible range of the timeline is a band and the cursor a line.
+/// click shows all steps. The visible range of the timeline is a band; the cursor and the time under the
+/// pointer, in any panel, are lines.
 struct StepPlot {
   std::string title, unit;
   std::vector<Curve> curves;

@@ -129,7 +129,7 @@ void StatisticsPane::figures(Context& ctx, Rect& room, std::size_t most_lines) {
   const auto across = static_cast<std::size_t>(std::max(1.0F, std::floor(room.w / kFigure)));
   if (const std::string coverage = ctx.app.find.coverage(); !coverage.empty()) {
     const Rect line = room.take_top(16);
-    ctx.canvas.text_in(line, coverage, ctx.colors().of(Meaning::reduce), Font::small);
+    ctx.canvas.text_in(line, coverage, ctx.colors().warning, Font::small);
     if (ctx.hovered(line))
       ctx.tip(
           "More spans match than are kept. These figures cover those searched first: the first ranks, and "

@@ -50,8 +50,8 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   const std::string findings = std::to_string(found) + (found == 1 ? " finding" : " findings");
   const Rect right = room.take_right(ctx.canvas.width(findings, Font::small) + 14);
   if (serious) {
-    const Meaning mark = worst == ev::Severity::error ? Meaning::trouble : Meaning::reduce;
-    ctx.canvas.disc(right.x + 4, right.y + right.h / 2, 3.5F, c.of(mark));
+    const Rgb mark = worst == ev::Severity::error ? c.of(Meaning::trouble) : c.warning;
+    ctx.canvas.disc(right.x + 4, right.y + right.h / 2, 3.5F, mark);
   }
   ctx.canvas.text_in({right.x + 12, right.y, right.w - 12, right.h}, findings, serious ? c.text : c.muted,
                      Font::small);
@@ -70,7 +70,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   const bool is_live = app.run->live() && app.run->link() == collector::Viewer::Link::live;
   const float before = room.x;
   const float state_width = std::min(room.w, ctx.canvas.width(link_text(*app.run), Font::small) + 1);
-  piece(link_text(*app.run), is_live ? c.of(Meaning::gather) : c.muted,
+  piece(link_text(*app.run), is_live ? c.good : c.muted,
         connects ? "Click: rates, backlog, disconnect and reconnect" : "Click: the run and its file");
   const Rect state{before, rect.y, state_width, rect.h};
   placed_.push_back({"link", state});
@@ -85,14 +85,14 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (constexpr double kPatience = 5; behind && ctx.seconds - *behind_since_ > kPatience)
     piece("behind by " + bytes(static_cast<std::int64_t>(traffic.waiting_bytes)).text() +
               (traffic.items_behind > 0 ? " and what the collector has not sent" : ""),
-          c.of(Meaning::reduce),
+          c.warning,
           "Events arrive faster than this window takes them in: what it shows is late. The run is not "
           "slowed, and "
           "its recording is complete. Lower the detail, or close other windows.");
   // Pictures of a recording must be reproducible: no load time.
   if (const auto load = app.run->in_window() ? load_text(*app.run) : std::nullopt)
     piece(load->brief, c.muted, load->whole);
-  piece(app.run->partial(), c.of(Meaning::reduce),
+  piece(app.run->partial(), c.warning,
         "Summary, findings and step times cover these steps so far; the rest is being analysed");
   piece(details_from(app.store()), c.of(Meaning::trouble), eviction_text(app.store()));
   const std::uint64_t dropped = app.store().dropped_count();
@@ -120,7 +120,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
           dialogs_.copy().line());
   if (!ctx.ui.notice.empty())
     piece(ctx.ui.notice, ctx.ui.notice_is_trouble ? c.of(Meaning::trouble) : c.text, ctx.ui.notice);
-  piece(identify(app.store()).link, c.of(Meaning::reduce),
+  piece(identify(app.store()).link, c.warning,
         "Collectives are held for as long as this link would take: times are emulated");
   last_action_text(app.store());
   piece(done_.newest, done_.lowered ? c.of(Meaning::trouble) : c.muted, done_.all);

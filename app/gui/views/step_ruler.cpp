@@ -56,7 +56,7 @@ void Workspace::ruler_label(Context& ctx, const Rect& label) {
   const auto steps = app.store().steps();
   const std::int64_t target = app.timeline.view.step_target_ns;
   std::string text = app.run->partial(true);
-  Rgb color = text.empty() ? c.muted : c.of(Meaning::reduce);
+  Rgb color = text.empty() ? c.muted : c.warning;
   if (text.empty() && target > 0) {
     text = grouped(static_cast<std::int64_t>(step_bars_.beyond())) + " over target";
     color = step_bars_.beyond() > 0 ? c.of(Meaning::trouble) : c.muted;

@@ -20,11 +20,11 @@ Rgb ink_of(const Palette& c, Tone tone) {
     case Tone::muted:
       return c.muted;
     case Tone::good:
-      return c.of(Meaning::gather);
+      return c.good;
     case Tone::bad:
       return c.of(Meaning::trouble);
     case Tone::warning:
-      return c.of(Meaning::reduce);
+      return c.warning;
     case Tone::accent:
       return c.accent;
   }

@@ -19,6 +19,7 @@
 #include "app/gui/views/relation_arrows.h"
 #include "app/gui/views/span_menu.h"
 #include "app/gui/views/span_painter.h"
+#include "app/gui/views/timeline_frames.h"
 #include "app/gui/views/timeline_keys.h"
 #include "app/gui/views/timeline_marks.h"
 #include "app/gui/views/timeline_menu.h"
@@ -67,6 +68,7 @@ class TimelineView final : public View {
   TrackRows tracks_;
   RankDrag drag_;
   TimelineKeys keys_;
+  TimelineFrames frames_;
   std::optional<store::Span> hovered_;
   TimelineRow hovered_row_;
   int pan_owner_ = 0, zoom_owner_ = 0, ruler_owner_ = 0;
@@ -330,6 +332,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
   arrange_ranks(app);
   filter_strip(ctx, room);
+  frames_.strip(ctx, room, kGutter, scale);
   resolve_height(app.store(), app.timeline, room.h - 8);
   if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
@@ -355,6 +358,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
       if (step.begin_ns < scale.range.begin_ns || step.begin_ns > scale.range.end_ns) continue;
       ctx.canvas.vertical(scale.x_of(step.begin_ns), room.y, room.h, c.line, 1);
     }
+    frames_.lines(ctx, lanes, scale);
     SpanPainter painter(ctx, scale);
     tracks_.begin_frame(ctx);
     const float top = app.timeline_scroll;

@@ -45,12 +45,8 @@ void order_menu(Context& ctx, const Rect& anchor) {
                      order != RankOrder::own || !app.timeline.own_order.empty(), order == app.timeline.order,
                      [&app, order] { order_ranks(app, order); }});
   const auto group = [&](const std::string& name, const std::string& label, std::size_t groups, bool line) {
-    // Ranks sorted by a figure are not grouped: choosing a grouping sorts them by number.
-    const RankOrder order = app.timeline.order;
-    const bool now =
-        (order == RankOrder::own || order == RankOrder::number) && grouping_of(app.timeline) == name;
-    items.push_back({label, groups > 0 ? std::to_string(groups) + " groups" : "", true, now,
-                     [&app, name] { group_ranks(app, name); }, line});
+    items.push_back({label, groups > 0 ? std::to_string(groups) + " groups" : "", true,
+                     app.timeline.grouping == name, [&app, name] { group_ranks(app, name); }, line});
   };
   const std::vector<RankGrouping>& ways = app.groupings.of(app.run->number(), app.store());
   for (const RankGrouping& way : ways)

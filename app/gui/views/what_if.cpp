@@ -440,7 +440,7 @@ void WhatIfView::result(Context& ctx, Rect room) {
   bars(ctx, room, result);
   room.take_top(4);
   paragraph(result.comparison.verdict, c.text);
-  paragraph(result.warnings, c.of(Meaning::reduce));
+  paragraph(result.warnings, c.warning);
   ctx.section(room, "Recorded settings (A) and changed settings (B), both simulated");
   draw_table(ctx, "##what if", room.take_top(std::min(room.h, table_height(table_))), table_, state_);
   for (const std::string& change : result.comparison.config_changes) paragraph(change, c.muted);

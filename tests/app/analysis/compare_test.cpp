@@ -1,7 +1,9 @@
 // Two runs compared: a verdict only where enough steps and their spread bear it.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -153,6 +155,29 @@ TEST(Compare, OfTwoHundredPairsOfLikeRunsFewAreCalledDifferent) {
     different += differs ? 1 : 0;
   }
   EXPECT_LE(different, 18);
+}
+
+TEST(Difference, ChangesByPointsIfItIsAShareAndElseInPercentOfA) {
+  const auto shown = [](const char* unit, std::optional<double> a, std::optional<double> b, bool lower) {
+    return Difference{.metric = "", .unit = unit, .a = a, .b = b, .lower_is_better = lower}.change();
+  };
+  const auto share = shown("%", 47, 12, false);
+  ASSERT_TRUE(share);
+  EXPECT_EQ(share->value, -35);
+  EXPECT_TRUE(share->points);
+  EXPECT_FALSE(share->better) << "less overlap";
+  EXPECT_EQ(shown("%", 0, 12, false)->value, 12) << "from no share at all";
+  const auto time = shown("ms", 10, 12.5, true);
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->value, 25);
+  EXPECT_FALSE(time->points);
+  EXPECT_FALSE(time->better);
+  EXPECT_TRUE(shown("ms", 10, 9, true)->better);
+  EXPECT_EQ(shown("loss", -2, -1, true)->value, 50) << "up, though A is negative";
+  EXPECT_FALSE(shown("ms", 0, 1, true)) << "no percentage of nothing";
+  EXPECT_FALSE(shown("ms", std::nullopt, 1, true));
+  EXPECT_FALSE(shown("%", 1, std::nullopt, true));
+  EXPECT_FALSE(shown("%", std::nan(""), 1, true));
 }
 
 TEST(Compare, ARunAgainstItselfIsNoDifference) {

@@ -181,6 +181,7 @@ TEST(ComparedRows, OfSeveralRanksTheMeanIsCompared) {
         const std::int64_t from = at + 2000 + launch * 60'000;
         run.span(rank, from, from + 50'000, EventKind::kernel_begin, StreamId::compute, 7);
       }
+      run.span(rank, at + 400, at + 500 + 100 * rank, EventKind::fetch_wait_begin, StreamId::compute, 1);
       // Parameter 0 is whole for as long as the module runs.
       for (const bool whole : {true, false})
         run.instant(rank, at + 1000 + (whole ? 0 : work), EventKind::param_status, StreamId::compute, 0, 1, 4,
@@ -198,6 +199,13 @@ TEST(ComparedRows, OfSeveralRanksTheMeanIsCompared) {
   EXPECT_NEAR(first(CompareBy::kernel, "time"), 0.075, 1e-9);
   EXPECT_NEAR(first(CompareBy::kernel, "launches"), 1.5, 1e-9);
   EXPECT_NEAR(first(CompareBy::parameter, "whole on a rank"), 0.2, 1e-9);
+  EXPECT_NEAR(first(CompareBy::wait, "time"), 150e-6, 1e-9);
+  EXPECT_NEAR(first(CompareBy::wait, "waits"), 1, 1e-9);
+  const ComparedRows some = compare_by({store, &summary}, {store, &summary}, CompareBy::module, SIZE_MAX,
+                                       SIZE_MAX, Confidence::each_row, {}, {2, 3});
+  ASSERT_FALSE(some.rows.empty());
+  EXPECT_EQ(some.rows[0].in_a.size(), 2U) << "only these steps";
+  EXPECT_EQ(some.rows[0].in_a.begin()->first, 2U);
 }
 
 TEST(ComparedRows, WhatWasNotRecordedIsSaid) {

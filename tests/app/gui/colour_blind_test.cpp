@@ -75,7 +75,7 @@ TEST(ColourBlindThemes, KeepWhateverMeansDifferentThingsApart) {
                                        {"none", c.panel}});
     EXPECT_GT(gradients.distance, kApart) << gradients.pair;
     const Closest severities =
-        closest({{"error", c.of(Meaning::trouble)}, {"warning", c.of(Meaning::reduce)}, {"info", c.accent}});
+        closest({{"error", c.of(Meaning::trouble)}, {"warning", c.warning}, {"info", c.accent}});
     EXPECT_GT(severities.distance, kApart) << severities.pair;
   }
 }
@@ -103,8 +103,22 @@ TEST(ColourBlindThemes, GiveEveryOwnerThatHasAColourOneOfItsOwn) {
 TEST(ColourBlindThemes, HaveReadableText) {
   for (const Palette& c : for_colour_blind()) {
     for (const Rgb owner : c.owners) EXPECT_GE(contrast(text_on(owner), owner), 4.5) << std::hex << owner;
-    for (const Rgb words : {c.of(Meaning::trouble), c.of(Meaning::reduce), c.accent})
+    for (const Rgb words : {c.of(Meaning::trouble), c.warning, c.good, c.accent})
       EXPECT_GE(contrast(words, c.panel), 4.5) << std::hex << words;
+  }
+}
+
+// Else a warning looks like a reduction, and what is better like a gather.
+TEST(Themes, HaveColoursOfTheirOwnForWarningsAndForWhatIsGood) {
+  for (const ThemeKind theme : kThemes) {
+    const Palette& c = palette(theme);
+    constexpr double kSeen = 10;  // of words: they never stand side by side with what is drawn to scale
+    for (const Rgb words : {c.warning, c.good}) {
+      EXPECT_GE(contrast(words, c.panel), 4.5) << name_of(theme);
+      for (const Rgb meaning : c.meaning)
+        EXPECT_GT(test::colour_distance(words, meaning), kSeen) << name_of(theme) << " " << std::hex << words;
+    }
+    EXPECT_GT(test::colour_distance(c.warning, c.good), kApart) << name_of(theme);
   }
 }
 

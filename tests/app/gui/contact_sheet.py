@@ -4,19 +4,23 @@
     contact_sheet.py BUILD_FOLDER OUT_FOLDER [PANEL...]
 
 BUILD_FOLDER holds bin/shardscope-gui and the recorder of the tests; OUT_FOLDER gets the pictures and index.html. To be
-looked at after a change to a view: nothing may overlap, be cut without an ellipsis, or be blank."""
+looked at after a change to a view: nothing may overlap, be cut without an ellipsis, or be blank. With zero_train built, and
+Xvfb and xdotool installed, also of a run that is live, paused, hung or lost."""
 
 import html
 import pathlib
+import shutil
 import subprocess
 import sys
+
+import contact_sheet_live
 
 PANELS = ["workspace", "overview", "timeline", "partition", "memory", "communication", "critical_path", "buckets", "stepper", "compare",
           "findings", "messages", "why", "whatif", "inspector", "find", "statistics",
           "flame", "lecture", "notes", "trace_info", "connection", "options"]
 RECORDINGS = {"four": ["world=4", "steps=6"], "one": ["world=1", "steps=3"], "empty": ["world=1", "steps=0"],
               "many": ["world=1024", "steps=2", "layers=2"], "long": ["world=4", "steps=3", "long=1"],
-              "stage2": ["world=4", "stage=2", "steps=4"], "other": ["world=4", "steps=6", "prefetch=0"]}
+              "micro": ["world=4", "steps=4", "micro_steps=4"], "stage2": ["world=4", "stage=2", "steps=4"], "other": ["world=4", "steps=6", "prefetch=0"]}
 # Name, recordings, options. The first is what a person with a laptop sees.
 STATES = [
     ("1280x720", ["four", "other"], ["--size", "1280x720"]),
@@ -36,6 +40,8 @@ STATES = [
     ("protanopia", ["four", "other"], ["--size", "1280x720", "--vision", "protanopia"]),
     ("deuteranopia", ["four", "other"], ["--size", "1280x720", "--vision", "deuteranopia"]),
     ("tritanopia", ["four", "other"], ["--size", "1280x720", "--vision", "tritanopia"]),
+    ("micro-steps", ["micro"], ["--size", "1280x720"]),
+    ("damaged recording", ["damaged"], ["--size", "1280x720"]),
 ]
 
 
@@ -44,6 +50,30 @@ def program(build: pathlib.Path, name: str) -> str:
         if place.exists():
             return str(place)
     sys.exit(f"contact_sheet: {name} is not in {build}; build the targets shardscope-gui and gui_make_recording")
+
+
+def damage(whole: pathlib.Path, damaged: pathlib.Path) -> None:
+    """A recording with a hole, and without its end, as after a full disk."""
+    data = bytearray(whole.read_bytes())
+    data[len(data) // 2:len(data) // 2 + 4096] = bytes(4096)
+    damaged.write_bytes(data[:len(data) * 9 // 10])
+
+
+def live_states(build: pathlib.Path, out: pathlib.Path, gui: str, page: list[str]) -> tuple[int, int]:
+    """Adds the pictures of runs that go on; returns how many there are and how many failed."""
+    shardscope = build / "bin" / "shardscope"
+    if not (build / "bin" / "zero_train").exists() or not shardscope.exists() or not shutil.which("Xvfb") or not shutil.which("xdotool"):
+        print("contact_sheet: without live runs: they need the target programs, Xvfb and xdotool", file=sys.stderr)
+        return 0, 0
+    made = failed = 0
+    with contact_sheet_live.Live(pathlib.Path(__file__).resolve().parents[3], str(shardscope), gui, out) as live:
+        for state, pictures in contact_sheet_live.states(live):
+            page.append(f"<h2>{html.escape(state)}</h2>")
+            for panel, picture, done in pictures:
+                made, failed = made + 1, failed + (not done)
+                page.append(f"<figure><figcaption>{html.escape(panel)}</figcaption><a href='{picture}'>"
+                            f"<img loading=lazy src='{picture}'></a></figure>")
+    return made, failed
 
 
 def main() -> int:
@@ -57,6 +87,7 @@ def main() -> int:
         recording = out / f"{name}.zscope"
         if not recording.exists():
             subprocess.run([recorder, recording, *options], check=True)
+    damage(out / "four.zscope", out / "damaged.zscope")
     page = ["<!doctype html><title>Contact sheet</title><style>body{background:#222;color:#ddd;font:14px sans-serif}"
             "img{width:100%;border:1px solid #555}figure{display:inline-block;width:48%;margin:0.5%}</style>"]
     failed = 0
@@ -74,8 +105,10 @@ def main() -> int:
                 print(f"{picture}: {done.stderr.strip()}", file=sys.stderr)
             page.append(f"<figure><figcaption>{html.escape(state)}</figcaption><a href='{picture}'>"
                         f"<img loading=lazy src='{picture}'></a></figure>")
+    live, live_failed = live_states(build, out, gui, page)
+    failed += live_failed
     (out / "index.html").write_text("\n".join(page))
-    print(f"{out / 'index.html'}: {len(panels) * len(STATES)} pictures, {failed} failed")
+    print(f"{out / 'index.html'}: {len(panels) * len(STATES) + live} pictures, {failed} failed")
     return 1 if failed else 0
 
 

@@ -124,9 +124,10 @@ cursor=$(value "s['cursor_ns']")
 keys Return
 until_holds "s['cursor_ns'] != $cursor" "a button of the Stepper moves the cursor"
 
+# In a narrow one the last of them is a menu.
 panel compare compare
-tab_to "table"
-keys Return
+tab_to "all"
+keys Return; sleep 0.5; keys Down Down Return
 until_holds "'table' in s['shows']['compare']" "Compare shows the table alone"
 
 panel messages messages

@@ -2,6 +2,9 @@
 // known without the code that finds out.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/app/store/event_builder.h"
@@ -80,6 +83,39 @@ inline store::Store run() {
     all(3500, not_available, ev::StatusCause::release, [](auto now) { return now == not_available; });
     all(4000, in_flight, ev::StatusCause::prefetch, [](auto now) { return now == in_flight; });
     events.host(8000, EventKind::step_end, 7);
+    store.ingest(events.chunk);
+  }
+  return store;
+}
+
+/// Of each rank: parameter 0 is whole from 1000 to 8000 and used from 1200 to 2000 and from 5000 to 6000,
+/// parameter 3 is persistent from 500 on; the step lasts from 0 to 9000, another begins at 9500 and goes on.
+/// `unit`: of these times, in ns.
+inline store::Store used_run(bool statuses = true, std::int64_t unit = 1) {
+  using ev::EventKind;
+  store::Store store;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    ev::RunTables t = tables();
+    t.rank = rank;
+    store.set_tables(rank, t);
+    store::ChunkBuilder events(rank);
+    const auto change = [&](std::int64_t at, std::uint32_t param, plan::ParamStatus to,
+                            ev::StatusCause cause) {
+      if (!statuses) return;
+      events.compute(at * unit, EventKind::param_status, param,
+                     ev::status_code(static_cast<std::uint8_t>(to), cause));
+      events.chunk.events.back().b = t.params[param].modules.front();
+    };
+    events.host(0, EventKind::step_begin, 7);
+    change(500, 3, available, ev::StatusCause::persistent);
+    change(1000, 0, available, ev::StatusCause::fetch);
+    for (const auto& [begin, end] : {std::pair{1200, 2000}, std::pair{5000, 6000}}) {
+      events.compute(begin * unit, EventKind::module_begin, 1);
+      events.compute(end * unit, EventKind::module_end, 1);
+    }
+    change(8000, 0, not_available, ev::StatusCause::release);
+    events.host(9000 * unit, EventKind::step_end, 7);
+    events.host(9500 * unit, EventKind::step_begin, 8);
     store.ingest(events.chunk);
   }
   return store;

@@ -36,7 +36,7 @@ bool red(Rgb c) {
   return channel(c, 16) > channel(c, 8) + 50 && std::abs(channel(c, 8) - channel(c, 0)) < 30;
 }
 bool teal(Rgb c) { return channel(c, 8) > channel(c, 16) + 50 && channel(c, 0) > channel(c, 16) + 30; }
-bool orange(Rgb c) { return channel(c, 16) > channel(c, 8) + 20 && channel(c, 8) > channel(c, 0) + 20; }
+bool yellow(Rgb c) { return channel(c, 16) > channel(c, 0) + 60 && channel(c, 8) > channel(c, 0) + 50; }
 
 AppState known_state(ThemeKind theme) {
   AppState app;
@@ -223,7 +223,7 @@ TEST(Partial, EveryPanelThatShowsWhatIsAnalysedMarksWhatIsNotCompleteUntilItIs) 
     const auto in_title = [&](const Picture& picture) {
       std::size_t found = 0;
       for (float y = 4; y < 26; ++y) {
-        for (float x = 70; x < 600; ++x) found += orange(picture.at(x, y)) ? 1 : 0;
+        for (float x = 70; x < 600; ++x) found += yellow(picture.at(x, y)) ? 1 : 0;
       }
       return found;
     };

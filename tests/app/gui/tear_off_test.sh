@@ -10,9 +10,9 @@ make_recording=$2
 # A screen this wide is drawn at scale 1.25.
 open_display 2600x1400
 
-start() {
+start() { # OPTIONS
   rm -f "$work/state.json"
-  "$gui" "$work/run.zscope" --size 1400x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+  "$gui" "$work/run.zscope" "$@" --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
   window=$!
   for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
   until_holds "s['frames'] > 0 and s['store']['steps'] == 6" "the recording is on the window"
@@ -43,7 +43,7 @@ drag() {
   sleep 0.8; xdotool mouseup 1; sleep 0.8
 }
 
-start
+start --size 1400x900
 xdotool windowmove $(xdotool search --onlyvisible --name Shardscope) 200 150
 sleep 0.5; xdotool mousemove 700 420; sleep 0.3
 until_holds "s['panels']['top'][:2] == [160, 120]" "the window has moved"
@@ -80,7 +80,7 @@ until_holds "s['panels']['memory'][0] < 1280 and s['panels']['memory'][2] > 800"
 drag $(point findings 30 15) 2000 300
 until_windows 2 "another panel is out"
 sleep 1.5; kill $window; wait $window 2> /dev/null
-start
+start --size 1400x900
 until_windows 2 "it is out again when the program starts anew"
 read -r name x y width height < <(windows | grep -v "Shardscope")
 [ "$name" = Findings ] || fail "it is the panel that was out, not $name"
@@ -88,4 +88,15 @@ xdotool mousemove $((x + width - 18)) $((y + 16)); sleep 0.4; xdotool click 1
 until_windows 1 "its cross closes it"
 until_holds "'findings' not in s['panels']" "the panel is closed"
 kill -0 $window || fail "the window ended by itself"
+
+# The window itself is where the last one was, with its size; a given size is that.
+xdotool windowsize $(xdotool search --onlyvisible --name Shardscope) 1300 820
+xdotool windowmove $(xdotool search --onlyvisible --name Shardscope) 310 270
+sleep 2.5; kill $window; wait $window 2> /dev/null
+start
+read -r place < <(windows | sed 's/.* \([0-9-]* [0-9-]* [0-9]* [0-9]*\)$/\1/')
+[ "$place" = "310 270 1300 820" ] || fail "the window is not where the last one was, but at $place"
+kill $window; wait $window 2> /dev/null
+start --size 1000x700
+windows | grep -q " 1000 700$" || fail "--size is the size, not $(windows)"
 echo "PASS"

@@ -230,6 +230,11 @@ xdotool key Delete
 until_holds "[n[2] for n in s['notes']['list']] == ['next']" "Delete deletes the chosen note"
 [ "$(grep -c "first gather" "$work/run.zscope.notes.json")" = 0 ] || fail "the deleted note is still in the file"
 kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
+"$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+window=$!
+for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+until_holds "[n[2] for n in s['notes']['list']] == ['next'] and not s['notes']['problem']" "the next window has the notes of the last"
+kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
 echo '{"notes": [' > "$work/run.zscope.notes.json"
 "$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
 window=$!

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Works in the real window under Xvfb by keyboard and mouse: the first page, opening, a second run, measuring,
-# exporting, breakpoints that are kept, what if, connecting, and a connection that is lost.
+# exporting, copying rows, breakpoints that are kept, what if, connecting, and a connection that is lost and found again.
 # work_test.sh SHARDSCOPE_GUI MAKE_RECORDING SHARDSCOPE
 gui=$(realpath "$1")
 make_recording=$(realpath "$2")
@@ -122,6 +122,16 @@ rows = [int(row["bucket"]) for row in csv.DictReader(open(sys.argv[1]))]
 sys.exit(len(rows) < 3 or rows != sorted(rows, reverse=True))
 PY
 
+# A marked row is copied by Ctrl+C, with the names of the columns, and pasted as text anywhere.
+xdotool mousemove $(place buckets 300 180); sleep 0.3; xdotool click 1; sleep 0.7
+with_ctrl() { xdotool keydown ctrl; sleep 0.4; xdotool key "$1"; sleep 0.4; xdotool keyup ctrl; sleep 0.4; }  # as slow as a hand: ImGui's shortcuts need frames between
+with_ctrl c; xdotool key ctrl+f
+until_holds "'find' in s['panels']" "Ctrl+F shows the panel Find"
+sleep 0.7; with_ctrl v
+until_holds "'filled for' in s['find']['words'] and '$(tail -1 "$work/rows.csv" | cut -d, -f4)' in s['find']['words']" "the copied row is pasted"
+with_ctrl a; xdotool key BackSpace; sleep 0.3; xdotool key Escape Escape
+until_holds "s['find']['words'] == ''" "the field is empty again"
+
 # A second run from the window.
 xdotool key ctrl+shift+o; fill "$work/other.zscope"
 until_holds "s['other'] and s['other'].endswith('other.zscope') and s['layout'] == 'Compare'" "a second run is opened beside it"
@@ -165,4 +175,8 @@ until_holds "s['link'] == 'live'" "the connection is up"
 kill -9 $recorder; wait $recorder 2> /dev/null; recorder=
 until_holds "s['link'] == 'lost'" "a lost connection is noticed"
 kill -0 $window || fail "the window does not outlive it"
+"$shardscope" record "$work/again.zscope" --listen "tcp://127.0.0.1:$port" > "$work/recorder.log" 2>&1 &
+recorder=$!
+sleep 2; xdotool key ctrl+shift+r
+until_holds "s['link'] == 'live'" "it connects again"
 echo "PASS"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "app/gui/model/compare_tables.h"
+#include "app/gui/model/compared_series.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/held_long.h"
 #include "app/gui/model/names.h"
@@ -338,7 +339,8 @@ TEST(ComparedTable, OfParametersIsHowLongTheyWereWhole) {
   Session a(run_that_holds(5000)), b(run_that_holds(3500));
   a.settle();
   b.settle();
-  const Table table = compared_table(a, b, analysis::CompareBy::parameter, 5);
+  const ComparedSteps steps = compared_series(a, b, SeriesOf::parameter, 5);
+  const Table table = series_table(steps, SeriesOf::parameter, NameCells(a.store()));
   ASSERT_EQ(table.rows.size(), 1U) << "it was there when the run began: never gathered";
   const std::vector<Cell>& row = table.rows[0];
   EXPECT_EQ(row[0].text, "h.0.qkv.weight");

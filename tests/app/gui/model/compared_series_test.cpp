@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/spans.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/step_of.h"
 #include "tests/app/gui/model_fixture.h"
 #include "tests/app/store/event_builder.h"
 #include "tests/app/store/synthetic_run.h"
@@ -187,11 +189,63 @@ TEST_F(Model, TablesOfARankAreOfThatRank) {
   EXPECT_DOUBLE_EQ(forward_of(std::nullopt), forward_of(0));
   EXPECT_GT(forward_of(2), 1.1 * forward_of(0));
   const auto rows = [&](std::optional<std::uint32_t> rank) {
-    return compared_table(*app_.run, other, analysis::CompareBy::parameter, 8, {}, rank).rows;
+    return compared_series(*app_.run, other, SeriesOf::parameter, 8, {}, rank).rows;
   };
   ASSERT_FALSE(rows(1).empty());
   EXPECT_EQ(rows(0).size(), rows(std::nullopt).size());
   EXPECT_TRUE(rows(77).empty()) << "no run has it";
+}
+
+TEST_F(Model, WaitsKernelsAndParametersAreComparedStepByStep) {
+  Session other(store::make_synthetic_store());
+  other.settle();
+  for (const SeriesOf of : {SeriesOf::wait, SeriesOf::parameter}) {
+    const ComparedSteps steps = compared_series(*app_.run, other, of, 8);
+    ASSERT_FALSE(steps.rows.empty());
+    EXPECT_GT(steps.both, 1U);
+    for (const ComparedSeries& row : steps.rows) {
+      EXPECT_EQ(row.of, of);
+      EXPECT_EQ(row.a.size(), steps.both) << row.name << ": a value for each step, for its distribution";
+      EXPECT_DOUBLE_EQ(row.change(), 0) << row.name << ": of the same run";
+    }
+    const Table table = series_table(steps, of, NameCells(data()));
+    EXPECT_EQ(table.rows.size(), steps.rows.size());
+  }
+  // The waits of a step add up to all that its compute lane has.
+  const ComparedSteps waits = compared_series(*app_.run, other, SeriesOf::wait, 8);
+  const std::uint32_t last = waits.rows.front().a.rbegin()->first;
+  double sum = 0;
+  for (const ComparedSeries& row : waits.rows)
+    if (row.unit == "ms") sum += row.a.at(last);
+  const auto step = std::ranges::find(data().steps(), last, &store::StepRow::step);
+  double lane = 0;
+  analysis::for_each_span(data(), {0, ev::StreamId::compute}, step->begin_ns, step->end_ns,
+                          [&](const store::Span& span) {
+                            if (store::is_wait(span.kind) && span.begin_ns >= step->begin_ns)
+                              lane += static_cast<double>(span.end_ns - span.begin_ns) * 1e-6;
+                          });
+  EXPECT_GT(sum, 0);
+  EXPECT_NEAR(sum, lane, 1e-6 * lane);
+}
+
+TEST_F(Model, ComparedStepsCanBeThoseOfAMeasuredRange) {
+  Session other(store::make_synthetic_store());
+  other.settle();
+  const auto all = data().steps();
+  ASSERT_GE(all.size(), 4U);
+  const TimeRange range{all[1].begin_ns, all[2].end_ns + 1};
+  const auto within = steps_within(all, range);
+  ASSERT_TRUE(within);
+  EXPECT_EQ(within->first, all[1].step);
+  EXPECT_EQ(within->last, all[2].step);
+  EXPECT_FALSE(steps_within(all, {all[1].begin_ns + 1, all[1].end_ns + 1})) << "cut at its begin";
+  for (const SeriesOf of :
+       {SeriesOf::phase, SeriesOf::module, SeriesOf::collective, SeriesOf::wait, SeriesOf::parameter}) {
+    const ComparedSteps steps = compared_series(*app_.run, other, of, 96, {}, {}, *within);
+    EXPECT_EQ(steps.both, 2U) << static_cast<int>(of);
+    for (const ComparedSeries& row : steps.rows)
+      for (const auto& [step, value] : row.a) EXPECT_TRUE(within->contains(step)) << row.name;
+  }
 }
 
 }  // namespace

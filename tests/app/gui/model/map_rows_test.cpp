@@ -60,7 +60,7 @@ TEST(MapRows, OrderGroupsAndFilterAreTheTimelines) {
   ASSERT_EQ(rows.rows.size(), 5U);
   EXPECT_EQ(rows.rows[0].title, "node a");
   EXPECT_EQ(ranks_of(rows), (std::vector<std::uint32_t>{3, 0, 1}));
-  options.ranks = {1, 3, 2, 0};
+  options.groups = {{"", {1, 3, 2, 0}}};
   EXPECT_EQ(ranks_of(map_rows(store, options, 400)), (std::vector<std::uint32_t>{1, 3, 0}));
   options.shown = std::set<std::uint32_t>{};
   EXPECT_TRUE(map_rows(store, options, 400).rows.empty());

@@ -9,40 +9,8 @@
 namespace shardscope::gui {
 namespace {
 
-/// Of each rank: parameter 0 is whole from 1000 to 8000 and used from 1200 to 2000 and from 5000 to 6000,
-/// parameter 3 is persistent; the step lasts from 0 to 9000, another begins at 9500 and goes on.
-store::Store used_run(bool statuses = true) {
-  using ev::EventKind;
-  store::Store store;
-  for (std::uint32_t rank = 0; rank < known::kRanks; ++rank) {
-    ev::RunTables tables = known::tables();
-    tables.rank = rank;
-    store.set_tables(rank, tables);
-    store::ChunkBuilder events(rank);
-    const auto change = [&](std::int64_t at, std::uint32_t param, plan::ParamStatus to,
-                            ev::StatusCause cause) {
-      if (!statuses) return;
-      events.compute(at, EventKind::param_status, param,
-                     ev::status_code(static_cast<std::uint8_t>(to), cause));
-      events.chunk.events.back().b = tables.params[param].modules.front();
-    };
-    events.host(0, EventKind::step_begin, 7);
-    change(500, 3, plan::ParamStatus::available, ev::StatusCause::persistent);
-    change(1000, 0, plan::ParamStatus::available, ev::StatusCause::fetch);
-    for (const auto& [begin, end] : {std::pair{1200, 2000}, std::pair{5000, 6000}}) {
-      events.compute(begin, EventKind::module_begin, 1);
-      events.compute(end, EventKind::module_end, 1);
-    }
-    change(8000, 0, plan::ParamStatus::not_available, ev::StatusCause::release);
-    events.host(9000, EventKind::step_end, 7);
-    events.host(9500, EventKind::step_begin, 8);
-    store.ingest(events.chunk);
-  }
-  return store;
-}
-
 TEST(ParamUses, TellWhatIsUsedFromWhatIsHeld) {
-  const store::Store store = used_run();
+  const store::Store store = known::used_run();
   ParamUses uses;
   uses.look_at(1, store, 100);
   const analysis::HeldLong* const held = uses.of(store, 1);
@@ -66,7 +34,7 @@ TEST(ParamUses, TellWhatIsUsedFromWhatIsHeld) {
 }
 
 TEST(ParamUses, AreReadAFewRanksAFrameAndSayWhyThereAreNone) {
-  const store::Store store = used_run();
+  const store::Store store = known::used_run();
   ParamUses uses;
   uses.look_at(1, store, 3000);
   EXPECT_NE(uses.of(store, 0), nullptr);
@@ -87,7 +55,7 @@ TEST(ParamUses, AreReadAFewRanksAFrameAndSayWhyThereAreNone) {
 }
 
 TEST(ParamUses, SayInTheNextFrameThatNoStatusWasRecorded) {
-  const store::Store store = used_run(false);
+  const store::Store store = known::used_run(false);
   ParamUses uses;
   uses.look_at(1, store, 3000);
   EXPECT_EQ(uses.of(store, 0), nullptr);

@@ -276,13 +276,14 @@ TEST(RankOrders, PutTheLongestOfTheStepShownFirst) {
   EXPECT_TRUE(rank_order(app).empty()) << "by number nothing is to be sorted";
   for (const RankOrder order : {RankOrder::computation, RankOrder::exposed}) {
     app.timeline.order = order;
-    app.timeline.ranks = rank_order(app);
-    ASSERT_EQ(app.timeline.ranks.size(), 6U);
-    EXPECT_EQ(std::set(app.timeline.ranks.begin(), app.timeline.ranks.end()).size(), 6U);
+    const std::vector<std::uint32_t> sorted = rank_order(app);
+    ASSERT_EQ(sorted.size(), 6U);
+    EXPECT_EQ(std::set(sorted.begin(), sorted.end()).size(), 6U);
+    arrange_ranks(app);
     const StepTimes* const times = step_shown(app);
     ASSERT_NE(times, nullptr);
     std::int64_t before = INT64_MAX;
-    for (const std::uint32_t rank : app.timeline.ranks) {
+    for (const std::uint32_t rank : sorted) {
       const auto found = std::ranges::find(times->ranks, rank, &StepTimes::Rank::rank);
       ASSERT_NE(found, times->ranks.end());
       const std::int64_t key =
@@ -294,14 +295,47 @@ TEST(RankOrders, PutTheLongestOfTheStepShownFirst) {
     for (const TimelineRow& row : layout_rows(app.store(), app.timeline).rows) {
       if (row.kind == RowKind::rank) rows.push_back(row.rank);
     }
-    EXPECT_EQ(rows, app.timeline.ranks) << "as the timeline draws them";
+    EXPECT_EQ(rows, sorted) << "as the timeline draws them";
     if (order == RankOrder::computation) {
-      EXPECT_EQ(app.timeline.ranks.front(), 4U) << "the straggler";
+      EXPECT_EQ(sorted.front(), 4U) << "the straggler";
       app.timeline.expanded.clear();
       expand_while_room(app.store(), app.timeline, 0);
       EXPECT_EQ(app.timeline.expanded, std::set<std::uint32_t>{4}) << "and it is opened first";
     }
   }
+}
+
+TEST(RankOrders, AreThoseWithinEachGroupAndTheGroupOfTheLongestIsFirst) {
+  store::SyntheticOptions options;
+  options.world = 6;
+  options.straggler = 4;
+  store::Store store = store::make_synthetic_store(options);
+  for (std::uint32_t rank = 0; rank < 6; ++rank) {
+    store::RankRow row = store.ranks()[rank];
+    row.host = "host-" + std::to_string(rank / 3);
+    store.set_rank(row);
+  }
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(store));
+  app.run->settle();
+  app.place_once();
+  order_ranks(app, RankOrder::computation);
+  group_ranks(app, kByNode);
+  EXPECT_EQ(app.timeline.order, RankOrder::computation) << "groups keep the order";
+  arrange_ranks(app);
+  const std::vector<RankGroup> groups = shown_groups(app.store(), app.timeline);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].title, "host-1") << "the straggler's";
+  EXPECT_EQ(groups[0].ranks.front(), 4U);
+  const std::vector<std::uint32_t> sorted = rank_order(app);
+  for (const RankGroup& group : groups)
+    EXPECT_TRUE(std::ranges::is_sorted(group.ranks, {}, [&](std::uint32_t rank) {
+      return std::ranges::find(sorted, rank) - sorted.begin();
+    })) << group.title;
+  order_ranks(app, RankOrder::number);
+  arrange_ranks(app);
+  EXPECT_EQ(shown_groups(app.store(), app.timeline)[0].title, "host-0");
+  EXPECT_EQ(shown_groups(app.store(), app.timeline)[1].ranks, (std::vector<std::uint32_t>{3, 4, 5}));
 }
 
 }  // namespace

@@ -35,6 +35,25 @@ TEST(StepOf, ATimeBelongsToTheStepThatBeganLast) {
   EXPECT_EQ(step_of({}, 1000), std::nullopt);
 }
 
+TEST(StepOf, AnAxisOfStepNumbersHasEachTimeWithinItsStep) {
+  auto steps = rows();
+  EXPECT_EQ(position_on_steps(steps, 99, 360), std::nullopt);
+  EXPECT_DOUBLE_EQ(*position_on_steps(steps, 100, 360), 4.5);
+  EXPECT_DOUBLE_EQ(*position_on_steps(steps, 150, 360), 5) << "half of the time until the next step";
+  EXPECT_DOUBLE_EQ(*position_on_steps(steps, 330, 360), 7) << "the last step: half of itself";
+  EXPECT_DOUBLE_EQ(*position_on_steps(steps, 9000, 360), 7.5);
+  for (const std::int64_t at : {100, 130, 199, 200, 330, 359})
+    EXPECT_EQ(time_on_steps(steps, *position_on_steps(steps, at, 360), 360), at);
+  EXPECT_EQ(time_on_steps(steps, 4.4, 360), std::nullopt);
+  EXPECT_EQ(time_on_steps(steps, 7.6, 360), std::nullopt);
+  steps[1].step = 6;
+  steps[2].step = 9;
+  EXPECT_EQ(time_on_steps(steps, 7.2, 360), std::nullopt) << "between them no step was recorded";
+  EXPECT_EQ(time_on_steps(steps, 8.5, 360), 300);
+  steps[2].end_ns = store::kOpen;
+  EXPECT_DOUBLE_EQ(*position_on_steps(steps, 320, 340), 9) << "while it runs: of what is known";
+}
+
 TEST(StepOf, FiguresAreOfThatStepOrOfTheLastBeforeItThatHasEnded) {
   auto steps = rows();
   EXPECT_EQ(measured_step_of(steps, 130), 0U);

@@ -35,10 +35,10 @@ TEST(TimelineRows, RanksStandUnderTheirNodeAndAClosedNodeHidesItsOwnOnly) {
       rows.rows, [](const TimelineRow& row) { return row.kind == RowKind::rank && row.rank / 2 == 1; }));
 }
 
-TEST(TimelineRows, RanksOfOneNodeOrInAnotherOrderAreNotGrouped) {
+TEST(TimelineRows, RanksOfOneNodeAndThoseOfAGroupWithoutATitleHaveNoHeader) {
   EXPECT_EQ(count(layout_rows(of_nodes(4, 4), {}), RowKind::node), 0U);
   TimelineOptions ordered;
-  ordered.ranks = {3, 0, 2, 1};
+  ordered.groups = {{"", {3, 0, 2, 1}}};
   const TimelineRows rows = layout_rows(of_nodes(4, 2), ordered);
   EXPECT_EQ(count(rows, RowKind::node), 0U);
   EXPECT_EQ(rows.rows[0].rank, 3U);
