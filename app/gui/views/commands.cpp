@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "app/gui/model/element_zoom.h"
 #include "app/gui/model/micro_steps.h"
 #include "app/gui/model/own_order.h"
 #include "app/gui/model/range_grip.h"
@@ -121,10 +122,18 @@ void zoom_to_selection(C& ctx) {
     zoom_to_span(ctx.app, s.lane, *s.span);
   } else if (s.step != ev::kNoId) {
     ctx.app.go_to_step(s.step);
+  } else if (zoom_to_param(ctx.app)) {
+    ctx.ui.show_panel = "partition";
   } else {
-    ctx.ui.say("Select a span or a step: only these have a place on the time axis");
+    ctx.ui.say("Select a span, a step or a parameter: these have a place on an axis");
   }
 }
+template <int percent>
+void zoom_map(C& ctx) {
+  zoom_elements(ctx.app, percent / 100.0);
+  ctx.ui.show_panel = "partition";
+}
+bool has_params(const C& ctx) { return ctx.app.run->elements(ctx.app.element_scale).size() > 0; }
 void zoom_to_measured(C& ctx) {
   const TimeRange range = *ctx.app.measured;
   const std::int64_t margin = range.length() / 20;
@@ -321,8 +330,10 @@ const Command kCommands[] = {
     {Menu::go, "Whole run", "F", 'F', kNone, [](C& ctx) { ctx.app.fit(); }, nullptr, nullptr, true},
     {Menu::go, "Zoom to selection", "Z", 'Z', kNone, zoom_to_selection, selected},
     {Menu::go, "Zoom to measured range", "Shift+Z", 'Z', kShift, zoom_to_measured, has_measured},
-    {Menu::go, "Zoom in", "W", 'W', kNone, zoom<75>},
-    {Menu::go, "Zoom out", "S", 'S', kNone, zoom<133>},
+    {Menu::go, "Partition map: zoom in", "Shift+W", 'W', kShift, zoom_map<50>, has_params},
+    {Menu::go, "Partition map: zoom out", "Shift+S", 'S', kShift, zoom_map<200>, has_params},
+    {Menu::go, "Zoom in", "W", 'W', kNone, zoom<75>, nullptr, nullptr, false, Context::WithShift::other},
+    {Menu::go, "Zoom out", "S", 'S', kNone, zoom<133>, nullptr, nullptr, false, Context::WithShift::other},
     {Menu::go, "Earlier", "A", 'A', kNone, pan<-15>},
     {Menu::go, "Later", "D", 'D', kNone, pan<15>},
     {Menu::go, "Previous step", "Page Up", 266, kNone, step_by<-1>, has_steps, nullptr, true,
