@@ -54,6 +54,9 @@ double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+/// Of an interval; of more, every second one is kept: their median stays what it is.
+constexpr std::size_t kMostStepTimes = std::size_t{1} << 14;
+
 /// The part of a finding that does not change with its figures.
 std::string kind_of(const Finding& finding) {
   std::string text = finding.title;
@@ -97,9 +100,9 @@ std::string stopped_text(const store::Store& store) {
 const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
 
 void WatchInterval::take_sums() {
-  steps = static_cast<std::uint32_t>(sums.step_ms.size());
+  steps = sums.steps;
   if (!sums.step_ms.empty()) {
-    step_ms_max = *std::ranges::max_element(sums.step_ms);
+    step_ms_max = sums.step_ms_max;
     step_ms_median = quantile(sums.step_ms, 0.5);
     if (sums.tokens > 0 && sums.time_ns > 0)
       tokens_per_s = static_cast<double>(sums.tokens) * 1e9 / static_cast<double>(sums.time_ns);
@@ -122,7 +125,16 @@ void WatchInterval::add(WatchInterval next) {
   if (next.evaluation && evaluation) next.evaluation->fresh = next.evaluation->fresh || evaluation->fresh;
   next.triggers.insert(next.triggers.begin(), std::make_move_iterator(triggers.begin()),
                        std::make_move_iterator(triggers.end()));
-  next.sums.step_ms.insert(next.sums.step_ms.begin(), sums.step_ms.begin(), sums.step_ms.end());
+  std::vector<double>& all = sums.step_ms;
+  all.insert(all.end(), next.sums.step_ms.begin(), next.sums.step_ms.end());
+  next.sums.steps += sums.steps;
+  next.sums.step_ms_max = std::max(next.sums.step_ms_max, sums.step_ms_max);
+  if (all.size() > kMostStepTimes) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < all.size(); i += 2) all[kept++] = all[i];
+    all.resize(kept);
+  }
+  next.sums.step_ms = std::move(all);
   next.sums.tokens += sums.tokens;
   next.sums.time_ns += sums.time_ns;
   next.sums.times.add(sums.times);
@@ -226,13 +238,17 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   interval.missing_events = losses.dropped;
   interval.lost_messages = losses.lost_messages;
   const std::uint64_t missing = interval.missing_events + interval.lost_messages;
-  if (missing > missing_) {
+  // While events are dropped it would be one each second, and raised detail would never end.
+  constexpr std::int64_t kAgain_ns = 10'000'000'000;
+  const bool again = !missing_said_ns_ || interval.end_ns - *missing_said_ns_ >= kAgain_ns;
+  if (missing > missing_ && again) {
+    missing_said_ns_ = interval.end_ns;
     interval.triggers.push_back({TriggerKind::events_missing, instrumentation::kNoId, instrumentation::kNoId,
                                  interval.end_ns,
                                  fmt::format("{} events dropped and {} messages lost so far",
                                              interval.missing_events, interval.lost_messages)});
   }
-  missing_ = missing;
+  if (again) missing_ = missing;
 }
 
 WatchInterval Watcher::begin(const store::Store& store, std::chrono::nanoseconds quiet) const {
@@ -249,12 +265,13 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
                             bool paused) {
   WatchInterval interval = begin(store, quiet);
   follow_rewinds(store);
-  interval.sums.times = times_of(digest, last_step_);
+  const bool earlier_attempt = !digest.steps().empty() && !store.steps().empty() &&
+                               digest.steps().back().step > store.steps().back().step;
+  if (!earlier_attempt) interval.sums.times = times_of(digest, last_step_);
   // Steps in the digest are complete on every rank; rows of the store may be incomplete. After steps began
   // again the digest may still be at the earlier attempt.
   std::int64_t complete = digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step};
-  if (!store.steps().empty() && complete > std::int64_t{store.steps().back().step})
-    complete = complete_in(store);
+  if (earlier_attempt) complete = complete_in(store);
   take_steps(store, complete, interval);
   take_state(store, interval);
   check_stall(store, quiet, paused, interval);
@@ -289,6 +306,8 @@ void Watcher::take_steps(const store::Store& store, std::int64_t complete, Watch
     if (row->end_ns == store::kOpen) continue;
     const std::int64_t ns = store::time_of(store, *row).running_ns;
     sums.step_ms.push_back(static_cast<double>(ns) * 1e-6);
+    ++sums.steps;
+    sums.step_ms_max = std::max(sums.step_ms_max, sums.step_ms.back());
     sums.tokens += row->tokens;
     sums.time_ns += ns;
     interval.step = row->step;

@@ -96,7 +96,9 @@ struct WatchInterval {
   std::vector<Trigger> triggers;
   /// From which the figures of its steps are computed.
   struct Sums {
-    std::vector<double> step_ms;
+    std::vector<double> step_ms;  ///< of very many steps a part
+    std::uint32_t steps = 0;
+    double step_ms_max = 0;
     std::int64_t tokens = 0, time_ns = 0;
     TimePartition times;
   } sums;
@@ -138,6 +140,7 @@ class Watcher {
   std::deque<double> step_ms_, losses_, grad_norms_;
   double largest_loss_ = 0;  ///< largest median of previous losses so far
   bool still_ = false;
+  std::optional<std::int64_t> missing_said_ns_;  ///< run time of the last trigger about missing events
   bool loss_not_finite_ = false, norm_not_finite_ = false;  ///< the latest recorded one was not
   std::map<std::uint32_t, std::int64_t> over_limit_;        ///< by rank: the peak of its latest trigger
   std::uint64_t missing_ = 0;

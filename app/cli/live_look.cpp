@@ -41,7 +41,7 @@ std::string no_answer_text(const std::string& endpoint, Link link, std::uint64_t
 }
 
 LiveLook watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer, store::Store& store,
-                           std::optional<double> quiet_s, double wait_s) {
+                           std::optional<double> quiet_s, std::optional<double> wait_s) {
   const LookClock::time_point began = LookClock::now();
   LookClock::time_point changed = began;
   std::uint64_t events = 0;
@@ -59,9 +59,13 @@ LiveLook watch_until_quiet(const std::string& endpoint, collector::Viewer& viewe
                   .link = viewer.link()};
     const bool over = look.link == Link::ended || look.link == Link::lost;
     if (over || (look.link == Link::live && look.quiet)) return look;
-    if (Seconds(now - began).count() > wait_s) {
+    // Without a limit of the user: while nothing arrives, long enough to tell a hang from a long step.
+    constexpr double kWait_s = 20, kArriving_s = 1.5;
+    const bool arrives = Seconds(now - changed).count() < kArriving_s || look.link != Link::live;
+    const double most_s = wait_s.value_or(arrives ? kWait_s : kWait_s + enough_s);
+    if (Seconds(now - began).count() > most_s) {
       if (look.link == Link::live && events > 0) return look;
-      no_answer(endpoint, viewer, store, wait_s);
+      no_answer(endpoint, viewer, store, most_s);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -25,10 +25,12 @@ struct LiveLook {
   collector::Viewer::Link link{};
 };
 /// Reads until nothing has arrived for `quiet_s`, nullopt: for longer than is usual in the run
-/// (analysis::usual_wait_ns), or until the run has ended or its collector is lost, or for `wait_s`. Throws
-/// UserError where no collector answers, or the run so far is not in the store by then.
+/// (analysis::usual_wait_ns), or until the run has ended or its collector is lost, or for `wait_s` (nullopt:
+/// 20 s, or as long as that takes). Throws UserError where no collector answers, or the run so far is not in
+/// the store by then.
 [[nodiscard]] LiveLook watch_until_quiet(const std::string& endpoint, collector::Viewer& viewer,
-                                         store::Store& store, std::optional<double> quiet_s, double wait_s);
+                                         store::Store& store, std::optional<double> quiet_s,
+                                         std::optional<double> wait_s);
 /// Reads until the run so far is in the store, or for `wait_s`; false: then it is incomplete. Throws
 /// UserError where no collector answers.
 [[nodiscard]] bool catch_up(const std::string& endpoint, collector::Viewer& viewer, store::Store& store,

@@ -33,7 +33,7 @@ namespace {
 struct WhyOptions {
   std::string run, key;
   std::optional<double> quiet_s;
-  double wait_s = 20;
+  std::optional<double> wait_s;
   bool json = false, stacks = false;
   std::string ranks;                 ///< whose stacks; empty: ranks in the diagnosis
   std::vector<std::string> ras;      ///< files: an answer of NCCL's RAS, and a later one
@@ -132,7 +132,7 @@ int why(const WhyOptions& options) {
     viewer.emplace(options.run, options.key);
     const LiveLook look = watch_until_quiet(options.run, *viewer, store, options.quiet_s, options.wait_s);
     watched = watched_of(look);
-    quiet_ns = look.quiet_ns;
+    if (watched != analysis::Watched::recorded) quiet_ns = look.quiet_ns;
     if (look.link == collector::Viewer::Link::lost)
       say(stderr,
           "shardscope: {}: connection to the collector lost; what follows is of the events that had "
@@ -187,9 +187,11 @@ void add_why(CLI::App& app, Action& action) {
           "Seconds without an event after which a live run counts as hung (default: three of its steps, "
           "at least 1.5)")
       ->check(kAboveZero);
-  verb->add_option("--wait", options->wait_s, "Seconds to watch a live run at most")
-      ->check(kAboveZero)
-      ->capture_default_str();
+  verb->add_option("--wait", options->wait_s,
+                   "Seconds to watch a live run at most (default: 20, or as long as it takes to tell a hang "
+                   "from a long "
+                   "step)")
+      ->check(kAboveZero);
   CLI::Option* stacks =
       verb->add_flag("--stacks", options->stacks,
                      "Of a live run: ask the ranks where their threads are (with a key that may "

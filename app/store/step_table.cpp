@@ -117,6 +117,7 @@ void StepTable::evict_oldest() {
 
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
   const std::uint32_t step = step_of(event);
+  if (step < first_kept_ && event.kind == ev::EventKind::step_begin) begin_below(rank, step, at_ns);
   if (step < first_kept_) return;  // a very late event
   if (was_repeated(step, at_ns)) return;
   if (rows_.size() >= most_) evict_oldest();
@@ -164,6 +165,20 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
 bool StepTable::was_repeated(std::uint32_t step, std::int64_t at_ns) const {
   return std::ranges::any_of(
       rewinds_, [&](const Rewind& rewind) { return rewind.step <= step && at_ns < rewind.at_ns; });
+}
+
+void StepTable::begin_below(std::uint32_t rank, std::uint32_t step, std::int64_t at_ns) {
+  const auto known = ranks_.find(rank);
+  if (known == ranks_.end()) return;
+  RankStep& current = known->second;
+  if (current.last_ns == INT64_MIN || step > current.step || was_repeated(step, at_ns)) return;
+  // Restored rows below are final; those that were evicted leave room for the new attempt.
+  const bool restored = !rows_.empty() && rows_.front().step < first_kept_;
+  begin_again(restored ? first_kept_ : step, current.last_ns, at_ns);
+  if (!restored && rows_.empty()) first_kept_ = step;
+  current.step = step;
+  current.open = false;
+  current.last_ns = restored ? at_ns : INT64_MIN;  // its begin is added next
 }
 
 void StepTable::begin_again(std::uint32_t step, std::int64_t after_ns, std::int64_t at_ns) {

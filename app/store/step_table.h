@@ -74,6 +74,8 @@ class StepTable {
   /// Whether an event is of an attempt whose row of the step was removed.
   [[nodiscard]] bool was_repeated(std::uint32_t step, std::int64_t at_ns) const;
   void begin_again(std::uint32_t step, std::int64_t after_ns, std::int64_t at_ns);
+  /// Likewise where a rank goes back to a step before the rows that are kept.
+  void begin_below(std::uint32_t rank, std::uint32_t step, std::int64_t at_ns);
   void set_value(std::size_t index, const ev::Event& event);
   void end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns);
   /// The state of a rank that has an event of this step.

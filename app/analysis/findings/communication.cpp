@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/missing_reason.h"
@@ -242,6 +243,7 @@ namespace {
 /// explains the most.
 struct Explained {
   double ms = 0;
+  std::string ids;  ///< of all of them
   const Finding* most = nullptr;
 };
 Explained explained_by(const Found& found) {
@@ -252,6 +254,7 @@ Explained explained_by(const Found& found) {
     if (one == nullptr) continue;
     const double ms = one->cost_ms.value_or(0);
     out.ms += ms;
+    out.ids += (out.ids.empty() ? "" : ", ") + one->id;
     if (ms > most) out.most = one;
     most = std::max(most, ms);
   }
@@ -264,17 +267,6 @@ Explained explained_by(const Found& found) {
 void exposed_communication(const Facts& facts, Found& found) {
   constexpr double kNotable = 0.05, kMuch = 0.15;
   if (!communicates(facts)) return;
-  // With a cause it is that finding's consequence, unless the cause explains less than half of it.
-  const double measured = facts.mean(&RankFacts::moving) + facts.mean(&RankFacts::waiting);
-  const Explained explained = explained_by(found);
-  if (explained.most != nullptr) {
-    if (facts.share(measured - explained.ms) < kMuch || 2 * explained.ms >= measured) {
-      if (facts.share(measured) >= kNotable)
-        found.follows(explained.most->id, fmt::format("{:.0f} % of a step is exposed communication",
-                                                      100 * facts.share(measured)));
-      return;
-    }
-  }
   // What would remain if a slow link were as fast as the others.
   const double seen_moving = facts.mean(&RankFacts::moving), seen_waiting = facts.mean(&RankFacts::waiting);
   const double exposed = std::max(0.0, seen_moving - found.slow_link_part.moving),
@@ -284,6 +276,15 @@ void exposed_communication(const Facts& facts, Found& found) {
     if (facts.share(by_slow_link) >= kNote)
       found.follows("slow_link", fmt::format("{:.0f} % of a step is exposed communication",
                                              100 * facts.share(seen_moving + seen_waiting)));
+    return;
+  }
+  // With a cause it is that finding's consequence, unless the cause explains less than half of it.
+  const Explained explained = explained_by(found);
+  const double rest = all - explained.ms;
+  if (explained.most != nullptr && (facts.share(rest) < kMuch || rest < explained.ms)) {
+    if (facts.share(all) >= kNotable)
+      found.follows(explained.most->id,
+                    fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all)));
     return;
   }
   if (found.has("straggler") && facts.share(exposed) < kNotable) {
@@ -296,8 +297,10 @@ void exposed_communication(const Facts& facts, Found& found) {
   const std::uint32_t rank = facts.ranks.front().rank;
   Finding finding;
   finding.id = "exposed_communication";
-  finding.title = fmt::format("{:.0f} % of a step is exposed communication{}", 100 * facts.share(all),
-                              by_slow_link > 0 ? " besides the slow link" : "");
+  finding.title = fmt::format("{:.0f} % of a step is exposed communication{}", 100 * facts.share(rest),
+                              explained.most != nullptr ? " besides the findings above"
+                              : by_slow_link > 0        ? " besides the slow link"
+                                                        : "");
   finding.evidence = fmt::format(
       "{:.1f} ms until the last rank has entered, {:.1f} ms while bytes move; the link is busy for "
       "{:.1f} of {:.1f} ms.",
@@ -313,9 +316,10 @@ void exposed_communication(const Facts& facts, Found& found) {
   const bool contended = !found.has("straggler") && waiting > exposed && processor > waiting;
   const bool zero = facts.zero_keys;
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
-  if (explained.most != nullptr)
-    finding.evidence += fmt::format(" {:.1f} ms of it at the most are of findings above ({}).", explained.ms,
-                                    explained.most->id);
+  if (explained.most != nullptr) {
+    finding.evidence +=
+        fmt::format(" {:.1f} ms more at the most are of findings above ({}).", explained.ms, explained.ids);
+  }
   constexpr double kUnevenPct = 5;
   if (waiting > exposed && facts.summary.uneven_pct.value_or(0) >= kUnevenPct) {
     finding.evidence += fmt::format(
@@ -372,7 +376,7 @@ void exposed_communication(const Facts& facts, Found& found) {
         exposed);
   }
   finding.rank = rank;
-  finding.cost_ms = all - explained.ms;
+  finding.cost_ms = rest;
   const double own = (contended ? exposed : all) - explained.ms;
   finding.severity = facts.share(own) >= kMuch && own >= kLeastWarningMs ? Severity::warning : Severity::info;
   found.add(std::move(finding));

@@ -23,13 +23,26 @@ bool says_time_out(const std::string& text) {
   return text.find("imed out") != std::string::npos || text.find("timeout") != std::string::npos;
 }
 
-/// Ended by its launcher, by the user or by a time-out: after another rank had failed, or because nothing
-/// went on.
+/// Ended by its launcher or by the user: after another rank had failed, or because nothing went on, or in a
+/// healthy run.
 bool was_ended(const store::RankEnd& end) {
   constexpr std::int32_t kBySignal = 128;
   return (end.how == How::killed &&
           (end.exit_code == kBySignal + SIGTERM || end.exit_code == kBySignal + SIGINT)) ||
-         end.exit_message.find("KeyboardInterrupt") != std::string::npos || says_time_out(end.exit_message);
+         end.exit_message.find("KeyboardInterrupt") != std::string::npos;
+}
+
+/// Whether other ranks waited for it until a time-out, or longer than is usual, before any of them ended.
+bool was_long_awaited(const store::Store& store, const Hang& hang) {
+  std::int64_t until_ns = store.end_ns();
+  for (const store::RankRow& row : store.ranks()) {
+    if (row.rank == hang.culprit) continue;
+    const store::RankEnd end = store::rank_end(store, row);
+    if (!store::is_failure(end.how)) continue;
+    if (says_time_out(end.exit_message)) return true;
+    until_ns = std::min(until_ns, end.at_ns);
+  }
+  return until_ns - hang.since_ns >= usual_wait_ns(store);
 }
 
 /// Whether the rank was still there when another one had waited too long. A rank that dies by itself is seen
@@ -68,8 +81,12 @@ bool failed_by_itself(const store::Store& store, const Hang& hang) {
   const auto row = std::ranges::find(ranks, hang.culprit, &store::RankRow::rank);
   if (row == ranks.end()) return false;
   const store::RankEnd end = store::rank_end(store, *row);
-  return store::is_failure(end.how) && !was_ended(end) &&
-         !(end.how == How::silent && was_there_at_a_time_out(store, hang.culprit));
+  if (!store::is_failure(end.how)) return false;
+  if (was_ended(end)) return !was_long_awaited(store, hang);
+  if (end.how == How::silent) return !was_there_at_a_time_out(store, hang.culprit);
+  // It gave up in a collective of its own. A time-out of anything else, as of its loader, is its own failure.
+  const auto state = std::ranges::find(hang.ranks, hang.culprit, &RankState::rank);
+  return !(says_time_out(end.exit_message) && state != hang.ranks.end() && state->collective);
 }
 
 /// A run whose ranks are all there says nothing yet: `why` watches it until no more events arrive.

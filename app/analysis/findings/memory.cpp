@@ -149,7 +149,7 @@ std::optional<AllocatorFacts> worst_allocator(const Facts& facts) {
 void fragmentation(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.2;
   const std::optional<AllocatorFacts> worst = worst_allocator(facts);
-  if (!worst || (worst->retries == 0 && worst->state.ooms == 0 && worst->split_share() < kMuch)) return;
+  if (!worst || (worst->retries == 0 && worst->split_share() < kMuch)) return;
   const ev::Fields<EventKind::allocator_state>& state = worst->state;
   Finding finding;
   finding.id = "fragmentation";

@@ -333,7 +333,8 @@ void stragglers(const Facts& facts, Found& found) {
     finding.evidence += fmt::format(" So is rank {}: each of the others waits {:.1f} ms of a step for it.",
                                     all[i].late->rank, all[i].late->others_waited);
   }
-  if (all.size() > kShown + 1) finding.evidence += fmt::format(" {} more are.", all.size() - kShown - 1);
+  if (all.size() > kShown + 1)
+    finding.evidence += fmt::format(" At least {} more are.", all.size() - kShown - 1);
   const double longer = computes ? 100 * (positions_ratio(facts, late.rank) - 1) : 0;
   if (longer >= kMorePositionsPct) {
     finding.evidence +=

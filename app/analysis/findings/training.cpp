@@ -46,31 +46,40 @@ struct Diverged {
 /// noise nor a temporary spike is. Or every loss of the last fifth is ten times the first one recorded: if
 /// the first updates make it explode, all fifths are high and the last may be the lowest. Or gradients that
 /// are not finite were applied.
-///
-/// A row without a recorded loss has a NaN there, too: what was recorded is in StepRow::loss_not_finite, and
-/// of steps whose events were deleted in the moments.
-bool has_bad_loss(const Facts& facts, const store::StepRow& row) {
-  if (row.skipped) return false;  // its loss has changed nothing
-  return std::isinf(row.loss) || row.loss_not_finite ||
-         std::ranges::any_of(facts.store.moments(), [&](const store::Moment& moment) {
-           return moment.step == row.step && moment.kind == name_of(TriggerKind::loss_not_finite);
-         });
-}
-
 std::optional<Diverged> loss_not_finite(const Facts& facts) {
-  std::vector<const store::StepRow*> bad;
-  const store::StepRow* newest = nullptr;
-  for (const store::StepRow& row : facts.store.steps()) {
-    if (has_bad_loss(facts, row)) bad.push_back(&row);
-    if (std::isfinite(row.loss) && !row.skipped) newest = &row;
+  constexpr std::size_t kFewest = 2;  // in a run that goes on
+  // A row without a recorded loss has a NaN there, too: what was recorded is in loss_not_finite, and of steps
+  // whose events were deleted in the moments. These have times: an earlier attempt of a run has steps of the
+  // same numbers.
+  std::multimap<std::uint32_t, std::int64_t> moments;
+  for (const store::Moment& moment : facts.store.moments()) {
+    if (moment.kind == name_of(TriggerKind::loss_not_finite)) moments.emplace(moment.step, moment.at_ns);
   }
-  if (bad.empty() || (newest != nullptr && newest->step > bad.back()->step)) return std::nullopt;
-  // From the first one after which no loss is finite again.
-  const auto first = std::ranges::find_if(
-      bad, [&](const store::StepRow* row) { return newest == nullptr || row->step > newest->step; });
-  return Diverged{fmt::format("The loss is not finite in {} of {} steps, and in every one since step {}.",
-                              bad.size(), facts.store.steps().size(), (*first)->step),
-                  (*first)->begin_ns};
+  const auto is_bad = [&](const store::StepRow& row) {
+    if (row.skipped || std::isfinite(row.loss)) return false;  // that of a skipped step has changed nothing
+    if (std::isinf(row.loss) || row.loss_not_finite) return true;
+    const auto [first, last] = moments.equal_range(row.step);
+    return std::any_of(first, last, [&](const auto& moment) {
+      return moment.second >= row.begin_ns && (row.end_ns == store::kOpen || moment.second <= row.end_ns);
+    });
+  };
+  std::size_t bad = 0, since = 0;
+  const store::StepRow* first = nullptr;  // after which no loss is finite
+  for (const store::StepRow& row : facts.store.steps()) {
+    if (is_bad(row)) {
+      if (since++ == 0) first = &row;
+      ++bad;
+    } else if (std::isfinite(row.loss) && !row.skipped) {
+      since = 0;
+    }
+  }
+  const bool goes_on = std::ranges::any_of(
+      facts.store.ranks(), [](const store::RankRow& rank) { return rank.connected && !rank.finished; });
+  if (since == 0 || (goes_on && since < kFewest)) return std::nullopt;
+  return Diverged{
+      fmt::format("The loss is not finite in {} of {} steps, and in every one recorded since step {}.", bad,
+                  facts.store.steps().size(), first->step),
+      first->begin_ns};
 }
 
 std::optional<Diverged> diverged_loss(const Facts& facts) {

@@ -49,7 +49,8 @@ std::int64_t usual_wait_ns(const store::Store& store) {
   constexpr double kStepsLong = 3;
   std::vector<double> lengths;
   const std::span<const store::StepRow> steps = store.steps();
-  for (std::size_t i = steps.size(); i-- > 0 && lengths.size() < kSteps;) {
+  constexpr std::size_t kMostRead = 1024;  // none of which may have ended
+  for (std::size_t i = steps.size(); i-- > 0 && lengths.size() < kSteps && steps.size() - i <= kMostRead;) {
     if (steps[i].end_ns != store::kOpen)
       lengths.push_back(static_cast<double>(store::time_of(store, steps[i]).running_ns));
   }
@@ -61,7 +62,7 @@ Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quie
                    std::optional<std::int64_t> long_ns) {
   Hang out;
   const std::int64_t from_ns = last_steps_from(store), now_ns = store.end_ns() + quiet_ns;
-  const std::vector<std::uint32_t> world = all_ranks(store);
+  const SharedRanks world = all_ranks(store);
   std::vector<IssuedCollectives> recent;
   for (const store::RankRow& row : store.ranks()) {
     recent.push_back(issued_collectives(store, row.rank, from_ns, world));

@@ -106,13 +106,18 @@ void open_failed(IssuedCollectives& rank) {
 }
 
 /// Ranks known to be in it. None for a smaller group without a description, and for a send or receive among
-/// more than two ranks, whose other end is not recorded.
-std::vector<std::uint32_t> members_of(const store::Store& store, std::uint32_t rank, const store::Span& span,
-                                      const std::vector<std::uint32_t>& world) {
+/// more than two ranks, whose other end is not recorded. `known`: the lists of this rank's groups so far.
+SharedRanks members_of(const store::Store& store, std::uint32_t rank, const store::Span& span,
+                       const SharedRanks& world, std::vector<SharedRanks>& known) {
   const auto ranks = collective_ranks(store, rank, span);
-  if (!ranks) return {};
-  if (between_two(ev::as<EventKind::collective_begin>(span).op) && ranks->count > 2) return {};
-  return ranks->count == world.size() ? world : ranks->list();
+  if (!ranks) return nullptr;
+  if (between_two(ev::as<EventKind::collective_begin>(span).op) && ranks->count > 2) return nullptr;
+  if (ranks->count == world->size()) return world;
+  std::vector<std::uint32_t> list = ranks->list();
+  if (list.empty()) return nullptr;
+  const auto same = std::ranges::find_if(known, [&](const SharedRanks& one) { return *one == list; });
+  if (same != known.end()) return *same;
+  return known.emplace_back(std::make_shared<const std::vector<std::uint32_t>>(std::move(list)));
 }
 
 using RankIssue = std::pair<std::uint32_t, const Issue*>;
@@ -125,9 +130,9 @@ std::vector<std::vector<RankIssue>> alike_at(const std::vector<IssuedCollectives
   std::set<const std::vector<std::uint32_t>*, decltype(differ)> groups(differ);
   for (const IssuedCollectives& rank : ranks) {
     const auto at = rank.issues.find(key);
-    if (at == rank.issues.end() || at->second.members.empty()) continue;
+    if (at == rank.issues.end() || at->second.members().empty()) continue;
     known.emplace_back(rank.rank, &at->second);
-    groups.insert(&at->second.members);
+    groups.insert(&at->second.members());
   }
   if (groups.size() == 1) return {std::move(known)};
   std::vector<std::vector<RankIssue>> out;
@@ -190,11 +195,16 @@ bool may_differ(ev::CollectiveOp op) noexcept {
          op == ev::CollectiveOp::scatter;
 }
 
-std::vector<std::uint32_t> all_ranks(const store::Store& store) {
+const std::vector<std::uint32_t>& Issue::members() const {
+  static const std::vector<std::uint32_t> kUnknown;
+  return known_members == nullptr ? kUnknown : *known_members;
+}
+
+SharedRanks all_ranks(const store::Store& store) {
   std::vector<std::uint32_t> out;
   for (std::uint32_t rank = 0; rank < (store.has_tables() ? store.tables().world : 0); ++rank)
     out.push_back(rank);
-  return out;
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(out));
 }
 
 std::int64_t last_steps_from(const store::Store& store) {
@@ -204,8 +214,9 @@ std::int64_t last_steps_from(const store::Store& store) {
 }
 
 IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t rank, std::int64_t from_ns,
-                                     const std::vector<std::uint32_t>& world) {
+                                     const SharedRanks& world) {
   IssuedCollectives out;
+  std::vector<SharedRanks> groups;
   Names names;
   bool only_world = true;
   out.rank = rank;
@@ -231,13 +242,13 @@ IssuedCollectives issued_collectives(const store::Store& store, std::uint32_t ra
       issue.begun = true;
       issue.open = span.end_ns == store::kOpen;
       issue.failed_ns = !issue.open && span_failed(span) ? span.end_ns : 0;
-      issue.members = members_of(store, rank, span, world);
-      only_world = only_world && (between_two(fields.op) || issue.members == world);
+      issue.known_members = members_of(store, rank, span, world, groups);
+      only_world = only_world && (between_two(fields.op) || issue.known_members == world);
     });
   }
   // A collective that has not begun has no group: assume all ranks if all others were of all ranks.
   for (auto& [key, issue] : out.issues) {
-    if (!issue.begun && only_world && !between_two(issue.named.op)) issue.members = world;
+    if (!issue.begun && only_world && !between_two(issue.named.op)) issue.known_members = world;
   }
   open_failed(out);
   for (auto& [key, issue] : out.issues) name_module(store, names, issue);
@@ -268,14 +279,14 @@ std::optional<IssueDifference> first_difference(const std::vector<IssuedCollecti
 }
 
 std::optional<IssueDifference> never_issued(const std::vector<IssuedCollectives>& ranks, const Issue& issue) {
-  if (issue.members.empty()) return std::nullopt;
+  if (issue.members().empty()) return std::nullopt;
   IssueDifference out;
   out.what = "never issued";
   IssueDifference::Side came, missing;
   came.collective = issue.named;
   came.module = issue.named.module;
   for (const IssuedCollectives& rank : ranks) {
-    if (std::ranges::find(issue.members, rank.rank) == issue.members.end()) continue;
+    if (!std::ranges::binary_search(issue.members(), rank.rank)) continue;
     const bool issued = rank.issues.contains(issue.key) || rank.is_past(issue.key);
     (issued ? came : missing).ranks.push_back(rank.rank);
   }

@@ -165,8 +165,7 @@ void drop_completed_collectives(const std::vector<IssuedCollectives>& recent, st
     const Issue* const oldest = oldest_open(recent[index]);
     if (oldest == nullptr) continue;
     const bool over = std::ranges::any_of(recent, [&](const IssuedCollectives& other) {
-      return std::ranges::find(oldest->members, other.rank) != oldest->members.end() &&
-             other.is_past(oldest->key);
+      return std::ranges::binary_search(oldest->members(), other.rank) && other.is_past(oldest->key);
     });
     if (over) state.collective.reset();
   }

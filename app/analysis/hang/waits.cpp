@@ -50,7 +50,7 @@ std::vector<const Issue*> find_waits(const std::vector<IssuedCollectives>& recen
           (oldest_blocked != nullptr && issue.at_ns >= oldest_blocked->at_ns))
         continue;
       std::vector<std::uint32_t> absent;
-      for (const std::uint32_t member : issue.members) {
+      for (const std::uint32_t member : issue.members()) {
         // Sorted by rank, like the store's rows.
         const auto other = std::ranges::lower_bound(recent, member, {}, &IssuedCollectives::rank);
         if (other == recent.end() || other->rank != member || !has_entered(*other, issue))

@@ -72,9 +72,14 @@ std::vector<StepFrame> frames_in(const store::Store& store, TimeRange range, std
                                  std::size_t most_steps) {
   const auto steps = store.steps();
   const auto first = step_of(steps, range.begin_ns).value_or(0);
-  std::size_t end = first;
-  while (end < steps.size() && steps[end].begin_ns < range.end_ns) ++end;
+  const auto after =
+      std::partition_point(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end(),
+                           [&](const store::StepRow& step) { return step.begin_ns < range.end_ns; });
+  const auto end = static_cast<std::size_t>(after - steps.begin());
   std::vector<StepFrame> out;
+  // Whole steps would be too narrow as well: none of a million is looked at.
+  if (end > first + 2 && range.length() / static_cast<std::int64_t>(end - first - 2) < narrowest_ns)
+    return out;
   const auto wide = [&] {
     const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, out.size()));
     return range.length() / count >= narrowest_ns;

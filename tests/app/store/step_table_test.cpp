@@ -189,6 +189,46 @@ TEST_F(Restarted, ARankWhoseFirstRepeatedStepIsLostAddsNothingOfTheAttemptBefore
   EXPECT_EQ(rows[7].end_ns, kLater + Table::end_of(1, 7));
 }
 
+/// Of a run of days a live store has its last steps.
+TEST_F(Restarted, GoesBackToAStepThatIsNotKeptAnyMore) {
+  run_.table().keep_at_most(8);
+  run_.steps({0, 1}, 0, 20);
+  ASSERT_GT(run_.rows().front().step, 6U);
+  for (const std::uint32_t step : {3U, 4U, 5U}) {
+    second_attempt(0, step, step);
+    second_attempt(1, step, step);
+  }
+  const auto rows = run_.rows();
+  ASSERT_EQ(rows.size(), 3U);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(rows[i].step, 3 + i);
+    EXPECT_EQ(rows[i].begin_ns, kLater + Table::begin_of(0, 3 + i));
+    EXPECT_EQ(rows[i].end_ns, kLater + Table::end_of(1, 3 + i));
+  }
+  ASSERT_EQ(run_.rewinds().size(), 1U) << "of both ranks one";
+  EXPECT_EQ(run_.rewinds()[0].step, 3U);
+}
+
+/// What a recording has of deleted events is final; what follows it is of the attempt before.
+TEST_F(Restarted, GoesBackBelowRestoredSteps) {
+  std::vector<StepRow> restored(8);
+  for (std::uint32_t step = 0; step < restored.size(); ++step) {
+    restored[step].step = step;
+    restored[step].begin_ns = Table::begin_of(0, step);
+    restored[step].end_ns = Table::end_of(1, step);
+  }
+  run_.table().restore(restored, 7);
+  run_.steps({0, 1}, 8, 10);
+  second_attempt(0, 6, 7);
+  second_attempt(1, 6, 7);
+  ASSERT_EQ(run_.rows().size(), 8U) << "steps 8 to 10 did not follow from it";
+  second_attempt(0, 8, 8);
+  second_attempt(1, 8, 8);
+  ASSERT_EQ(run_.rows().size(), 9U);
+  EXPECT_EQ(run_.rows()[8].begin_ns, kLater + Table::begin_of(0, 8));
+  EXPECT_EQ(run_.end_of(8), kLater + Table::end_of(1, 8));
+}
+
 TEST_F(Restarted, ValuesAreOfTheNewestAttempt) {
   const auto value = [&](std::uint32_t rank, std::int64_t at_ns, EventKind kind, std::int64_t v0) {
     run_.table().add(

@@ -324,10 +324,12 @@ TEST(FindingCauses, ALossThatStaysNotFiniteIsDivergence) {
     const auto findings = of({5.6, 5.5, 5.4, bad, bad, bad});
     const Finding* found = with_id(findings, "divergence");
     ASSERT_NE(found, nullptr) << ids(findings);
-    EXPECT_NE(found->evidence.find("not finite in 3 of 6 steps, and in every one since step 3"),
+    EXPECT_NE(found->evidence.find("not finite in 3 of 6 steps, and in every one recorded since step 3"),
               std::string::npos)
         << found->evidence;
-    EXPECT_NE(with_id(of({bad}), "divergence"), nullptr);
+    EXPECT_NE(with_id(of({bad, bad}), "divergence"), nullptr);
+    EXPECT_EQ(with_id(of({5.6, 5.5, bad}), "divergence"), nullptr)
+        << "of a run that goes on, whose next loss is to come";
     // One batch whose labels are all ignored.
     EXPECT_EQ(with_id(of({5.6, 5.5, bad, 5.4, 5.4, 5.3}), "divergence"), nullptr);
     EXPECT_EQ(with_id(of({5.6, 5.5, 5.4, 5.4, 5.3, bad}, 5), "divergence"), nullptr);

@@ -67,16 +67,38 @@ TEST(FindingEnds, ARankThatNeverCameIsTheCauseOfTheTimeOuts) {
   }
 }
 
-/// Killed, and seen to be gone before the others gave up or failed because of it.
+/// Ended by the launcher or by Ctrl-C after waits of milliseconds, in the middle of a healthy run; killed;
+/// seen to be gone before the others gave up or failed because of it.
 TEST(FindingEnds, ARankThatFailedByItselfIsTheFailure) {
   for (const Ended& ended :
        {Ended{.gone_ns = 4 * kMs}, Ended{.gone_ns = 0, .exit_code = 128 + 9}, Ended{.error = kClosed},
-        Ended{.error = kClosed, .gone_ns = 0, .exit_code = 128 + 9}}) {
+        Ended{.error = kClosed, .gone_ns = 0, .exit_code = 128 + 9},
+        Ended{.error = kClosed, .gone_ns = 0, .exit_code = 128 + 15}}) {
     const auto findings = findings_of(ended);
     ASSERT_FALSE(findings.empty());
     EXPECT_EQ(findings[0].id, "rank_failed") << ended.error << ended.gone_ns;
     EXPECT_EQ(findings[0].rank, 1U);
     EXPECT_EQ(std::ranges::find(findings, "hang", &Finding::id), findings.end());
+  }
+}
+
+/// Its own time-out of something else, as of its loader.
+TEST(FindingEnds, ATimeOutOutsideOfACollectiveIsARanksOwnFailure) {
+  for (const bool of_loader : {false, true}) {
+    RunBuilder run(3);
+    gathers_fail(run);
+    store::Store& store = run.build();
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      over(store, rank, 1);
+      store::RankRow row = store.ranks()[rank];
+      row.exit_message = rank == 1   ? "RuntimeError: DataLoader timed out after 5 seconds"
+                         : of_loader ? kClosed
+                                     : kTimedOut;
+      store.set_rank(row);
+    }
+    const auto findings = find(store, summarize(store));
+    ASSERT_FALSE(findings.empty());
+    EXPECT_EQ(findings[0].id, "rank_failed");
   }
 }
 
