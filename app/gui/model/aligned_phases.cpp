@@ -205,15 +205,15 @@ std::vector<AlignedPart> visible_parts(std::span<const AlignedPart> parts, TimeR
 
 std::optional<std::int64_t> position_of(std::span<const AlignedPart> parts, std::int64_t time_of_a_ns) {
   const auto around =
-      std::ranges::find_if(parts, [&](const AlignedPart& one) { return one.a.contains(time_of_a_ns); });
+      std::ranges::find_if(parts, [&](const AlignedPart& piece) { return piece.a.contains(time_of_a_ns); });
   if (around == parts.end()) return std::nullopt;
   return around->at_ns + (time_of_a_ns - around->a.begin_ns);
 }
 
 std::optional<std::int64_t> time_of_a(std::span<const AlignedPart> parts, std::int64_t position_ns) {
-  for (const AlignedPart& one : parts) {
-    const std::int64_t within = position_ns - one.at_ns;
-    if (within >= 0 && within < one.a.length()) return one.a.begin_ns + within;
+  for (const AlignedPart& piece : parts) {
+    const std::int64_t within = position_ns - piece.at_ns;
+    if (within >= 0 && within < piece.a.length()) return piece.a.begin_ns + within;
   }
   return std::nullopt;
 }
