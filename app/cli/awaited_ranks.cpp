@@ -26,7 +26,11 @@ constexpr seconds kOver{10};
 
 std::string content_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  // Through the stream: its buffer's own iterators throw where the process ends between the opening and the
+  // reading.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 struct Stat {

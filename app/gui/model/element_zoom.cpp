@@ -30,13 +30,14 @@ bool zoom_to_param(AppState& app) {
 }
 
 void zoom_elements(AppState& app, double factor) {
-  const UnitRange& shown = app.elements;
-  double anchor = (shown.begin + shown.end) / 2;
-  if (const auto param = selected_param(app)) {
-    const double middle = (param->begin + param->end) / 2;
-    if (middle >= shown.begin && middle <= shown.end) anchor = middle;
-  }
-  app.elements.zoom(factor, anchor);
+  UnitRange& shown = app.elements;
+  const std::optional<UnitRange> param = selected_param(app);
+  const bool in_view = param && param->begin < shown.end && param->end > shown.begin;
+  shown.zoom(factor, in_view ? (param->begin + param->end) / 2 : (shown.begin + shown.end) / 2);
+  // As much of it as fits.
+  if (!in_view || param->end - param->begin > shown.end - shown.begin) return;
+  if (param->begin < shown.begin) shown.pan(param->begin - shown.begin);
+  if (param->end > shown.end) shown.pan(param->end - shown.end);
 }
 
 }  // namespace shardscope::gui
