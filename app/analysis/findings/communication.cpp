@@ -198,7 +198,7 @@ void serialized_buckets(const Facts& facts, Found& found) {
   if (!communicates(facts) || !facts.zero_keys || !facts.overlap_comm || found.has("overlap_off") ||
       deepspeed_on_cpu(facts))
     return;
-  // On a GPU a stream of an attached program waits, and no span says so.
+  // On a GPU a stream of an attached program waits by an event, for which there is no span.
   const bool by_gpu = !records(facts.summary, ev::Capability::reduce_waits);
   std::int64_t waited = 0;
   double rank_steps = 0, waits = 0;

@@ -17,13 +17,34 @@ namespace {
 using ev::EventKind;
 using ev::StreamId;
 
-/// The innermost open span of a lane.
-std::optional<store::Span> open_span(const store::Store& store, store::LaneId lane, std::int64_t from_ns) {
-  std::optional<store::Span> found;
+/// Whether the span is a phase without a usual length: others may wait for it as long as it takes.
+bool is_long_phase(const store::Span& span) {
+  if (span.kind != EventKind::phase_begin) return false;
+  switch (ev::as<EventKind::phase_begin>(span).phase) {
+    case ev::Phase::checkpoint_save:
+    case ev::Phase::checkpoint_load:
+    case ev::Phase::evaluation:
+    case ev::Phase::generation:
+    case ev::Phase::compilation:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The open spans of a lane.
+struct OpenSpans {
+  std::optional<store::Span> innermost;
+  bool long_phase = false;  ///< one of them is_long_phase()
+};
+OpenSpans open_spans(const store::Store& store, store::LaneId lane, std::int64_t from_ns) {
+  OpenSpans out;
   for_each_span(store, lane, from_ns, store::Store::kEnd, [&](const store::Span& span) {
-    if (span.end_ns == store::kOpen && (!found || span.depth >= found->depth)) found = span;
+    if (span.end_ns != store::kOpen) return;
+    if (!out.innermost || span.depth >= out.innermost->depth) out.innermost = span;
+    out.long_phase = out.long_phase || is_long_phase(span);
   });
-  return found;
+  return out;
 }
 
 std::string doing(const store::Store& store, std::uint32_t rank, const store::Span& span) {
@@ -40,21 +61,6 @@ std::string doing(const store::Store& store, std::uint32_t rank, const store::Sp
       return "held at a gate";
     default:
       return "in " + label;
-  }
-}
-
-/// Whether the span is of work whose length no step tells.
-bool is_long_phase(const store::Span& span) {
-  if (span.kind != EventKind::phase_begin) return false;
-  switch (ev::as<EventKind::phase_begin>(span).phase) {
-    case ev::Phase::checkpoint_save:
-    case ev::Phase::checkpoint_load:
-    case ev::Phase::evaluation:
-    case ev::Phase::generation:
-    case ev::Phase::compilation:
-      return true;
-    default:
-      return false;
   }
 }
 
@@ -111,7 +117,7 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     out.since_ns = silence ? silence->begin_ns : end.at_ns;
     out.doing = fmt::format("{} since {}", end.stop_seen ? "is stopped" : "is silent, perhaps stopped,",
                             store::seconds_text(out.since_ns));
-    if (const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns))
+    if (const auto compute = open_spans(store, {row.rank, StreamId::compute}, from_ns).innermost)
       out.doing += ", last seen " + doing(store, row.rank, *compute);
   } else if (end.how == store::RankEnd::How::finished) {
     out.how = RankState::How::ended;
@@ -123,8 +129,9 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     if (out.how == RankState::How::between) out.since_ns = oldest->at_ns;
   }
   if (out.how != RankState::How::between) return out;
-  const auto host = open_span(store, {row.rank, StreamId::host}, from_ns);
-  const auto compute = open_span(store, {row.rank, StreamId::compute}, from_ns);
+  const auto host = open_spans(store, {row.rank, StreamId::host}, from_ns).innermost;
+  const auto [compute, long_phase] = open_spans(store, {row.rank, StreamId::compute}, from_ns);
+  out.long_phase = long_phase;
   if (host && host->kind == EventKind::paused_begin) {
     out.how = RankState::How::paused;
     out.doing = doing(store, row.rank, *host);
@@ -132,10 +139,6 @@ RankState state_of(const store::Store& store, const store::RankRow& row, const I
     return out;
   }
   if (compute) out.doing = doing(store, row.rank, *compute);
-  for_each_span(store, {row.rank, StreamId::compute}, from_ns, store::Store::kEnd,
-                [&](const store::Span& span) {
-                  out.long_phase = out.long_phase || (span.end_ns == store::kOpen && is_long_phase(span));
-                });
   if (out.collective) {
     out.how = RankState::How::in_collective;
     return out;

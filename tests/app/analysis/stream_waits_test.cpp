@@ -1,4 +1,4 @@
-// Waits of a GPU's compute stream that no span says, from made-up records of its lanes.
+// Waits of a GPU's compute stream for which there are no spans, from made-up records of its lanes.
 #include "app/analysis/stream_waits.h"
 
 #include <gtest/gtest.h>

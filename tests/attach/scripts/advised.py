@@ -5,7 +5,6 @@ held_fsdp2: groups stay gathered from their forward to their backward; followed:
 diverge_fsdp2: a learning rate with which the loss is soon not finite; followed: a millionth of it."""
 import contextlib
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -13,26 +12,14 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
+from computes import Computes
+
 WIDTH, LAYERS, STEPS, MICRO_STEPS, COMPUTES_S = 1024, 6, 6, 4, 0.02
-
-
-class Computes(torch.autograd.Function):
-    """For as long as a layer of a large model."""
-
-    @staticmethod
-    def forward(ctx, x):
-        time.sleep(COMPUTES_S)
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        time.sleep(COMPUTES_S)
-        return gradient
 
 
 class Layer(nn.Sequential):
     def forward(self, x):
-        return Computes.apply(super().forward(x))
+        return Computes.apply(super().forward(x), COMPUTES_S)
 
 
 def main(case, followed):

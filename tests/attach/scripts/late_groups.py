@@ -2,26 +2,15 @@
 Groups come in threes: one that computes for long, one that does not, and a large one. By itself FSDP2 asks for the next group
 alone, which is for a large one while hardly anything is computed. `ahead`: each group names the two that come."""
 import sys
-import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
+from computes import Computes
+
 WIDTH, LARGE, THREES, STEPS, COMPUTES_S = 64, 6_000_000, 4, 8, 0.08
-
-
-class Computes(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        time.sleep(COMPUTES_S)
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        time.sleep(COMPUTES_S)
-        return gradient
 
 
 class Part(nn.Module):
@@ -35,7 +24,7 @@ class Part(nn.Module):
         x = x + torch.tanh(self.linear(x))
         if self.frozen is not None:
             x = x + self.frozen[:WIDTH]
-        return Computes.apply(x) if self.long else x
+        return Computes.apply(x, COMPUTES_S) if self.long else x
 
 
 def main():
