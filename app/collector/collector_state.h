@@ -121,6 +121,7 @@ struct Collector::State {
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void compare_gates(std::uint32_t rank, const wire::Batch& batch);
+  void forget_end(RankSession& rank);  ///< of the process before
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void report_events_lost_with_node(RankSession& rank);
   /// Whether receiving is stopped: unrecorded events exceed `intake_bytes`, or a queue to the collector above

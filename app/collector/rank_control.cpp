@@ -140,7 +140,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     rank.another_process(from.incarnation);
     if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
     rank.row.connected = false;
-    if (!rank.is_current(from.incarnation)) rank.forget_end();
+    if (!rank.is_current(from.incarnation)) forget_end(rank);
   }
   if (rank.same_clock) rank.clock.same_clock();
   if (rank.route != route) rank.another_route(route);

@@ -96,7 +96,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   if (accepted.new_process) {
     // The end of the process before may have arrived after the hello of this one. Of a first process its
     // launcher may have reported the end already.
-    if (came_before) rank.forget_end();
+    if (came_before) forget_end(rank);
     rank.row.finished = false;
     listed.rank_changed(rank);
     rank.first_message_s = now_s();
@@ -174,6 +174,11 @@ void Collector::State::report_events_lost_with_node(RankSession& rank) {
                   std::to_string(lost_ones.messages) + " messages of rank " + std::to_string(rank.row.rank) +
                       (lost_ones.exact ? "" : " at most") +
                       " did not arrive before another collector of its node took over");
+}
+
+void Collector::State::forget_end(RankSession& rank) {
+  rank.forget_end();
+  board.rank_restarted(rank.row.rank);
 }
 
 void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {

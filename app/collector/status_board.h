@@ -55,14 +55,18 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     status_.ranks_connected = ranks;
   }
-  /// A rank has reported its end. Stores the first `code` that is not 0, with its `text`.
+  /// A rank has reported its end. The run's exit code is the first that is not 0, with its `text`.
   void rank_ended(std::uint32_t rank, std::int32_t code, const std::string& text, std::uint32_t finished) {
     const std::lock_guard lock(mutex_);
-    if (code != 0 && status_.exit_code == 0) {
-      status_.exit_code = code;
-      status_.failure = "rank " + std::to_string(rank) + ": " + text;
-    }
+    if (code != 0) failures_.push_back({rank, code, text});
     status_.ranks_finished = finished;
+    set_exit();
+  }
+  /// A rank runs again, in another process: the failure of the one before is not the run's.
+  void rank_restarted(std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(failures_, [&](const Failure& failure) { return failure.rank == rank; });
+    set_exit();
   }
   /// Sets whether the run is over for this collector.
   void set_finished(bool finished) {
@@ -133,6 +137,18 @@ class StatusBoard {
   }
 
  private:
+  struct Failure {
+    std::uint32_t rank = 0;
+    std::int32_t code = 0;
+    std::string text;
+  };
+
+  void set_exit() {
+    status_.exit_code = failures_.empty() ? 0 : failures_.front().code;
+    status_.failure = failures_.empty()
+                          ? ""
+                          : "rank " + std::to_string(failures_.front().rank) + ": " + failures_.front().text;
+  }
   void add(std::uint64_t& to, std::uint64_t count) {
     const std::lock_guard lock(mutex_);
     to += count;
@@ -140,6 +156,7 @@ class StatusBoard {
 
   mutable std::mutex mutex_;
   CollectorStatus status_;
+  std::vector<Failure> failures_;  ///< of ranks that have not been restarted, in the order of their reports
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits_;
   std::optional<instrumentation::Detail> detail_;  ///< requested by the owner
   std::vector<store::Moment> asked_for_, node_requests_;

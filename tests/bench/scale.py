@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A simulated run of thousands of ranks, live through a collector for each node to one that records it: what each part takes.
 
-usage: tests/bench/scale.py [--ranks 4096] [--nodes 64] [--steps 12] [--detail phases] [--watch] [--viewer S] [--keep FILE] [--build FOLDER]
+usage: tests/bench/scale.py [--ranks 4096] [--nodes 64] [--steps 12] [--detail phases] [--leave S] [--watch] [--viewer S] [--keep FILE] [--build FOLDER]
        tests/bench/scale.py --table 256:8 1024:8 1024:32 4096:64        one run for each, ranks:collectors
        tests/bench/scale.py --reading FILE                              summary, findings, search and picture of a recording
 
@@ -157,11 +157,11 @@ def run(options, ranks, nodes):
 
 
 def follow(options, programs, player, top, collectors, endpoint):
-    """Samples during the run. The steady stretch is from when every rank was there to the end of the player."""
+    """Samples during the run. The steady stretch is from when every rank was there until the first of them leave."""
     began = time.monotonic()
     nodes = [collector.pid for collector in collectors]
     peak_top, peak_node, peak_player = {}, {}, 0.0
-    steady, viewers, watch, counts = None, [], None, {}
+    samples, viewers, watch, counts = [], [], None, {}
     def sampled():
         return {"at": time.monotonic(), "top": cpu_s(top.pid), "nodes": sum(map(cpu_s, nodes)), "bytes": received_bytes(top.port)}
 
@@ -174,24 +174,25 @@ def follow(options, programs, player, top, collectors, endpoint):
         one = memory(nodes[0])
         peak_node = {key: max(value, peak_node.get(key, 0)) for key, value in one.items()}
         seen = time.monotonic() - began
-        if steady is None and seen >= options.settle:
-            steady = sampled()
+        if not samples and seen >= options.settle:
             counts = {"top_files": files_of(top.pid), "top_threads": threads_of(top.pid), "node_files": files_of(nodes[0]),
                       "node_threads": threads_of(nodes[0])}
-        if steady is not None:
-            last = sampled()
-            if options.viewer and not viewers and last["at"] - steady["at"] >= options.viewer:
-                window = (steady, last)
+        if seen >= options.settle:
+            samples.append(sampled())
+            if options.viewer and samples[-1]["at"] - samples[0]["at"] >= options.viewer:
                 viewers.append(subprocess.run([programs / "scale_viewer", endpoint, "10"], capture_output=True, text=True))
                 if options.watch:
                     watch = watched(programs, endpoint)
                 break
+    ended = time.monotonic()
     outcome, said = player.communicate()
     if player.returncode != 0:
         raise Failed(f"simulate ended with {player.returncode}: {said[-900:]}")
-    if steady is None:
+    if not viewers:
+        samples = [sample for sample in samples if sample["at"] <= ended - options.leave]
+    if len(samples) < 2:
         raise Failed("the run was over before it was steady; more --steps")
-    window = window if viewers else (steady, last)
+    window = samples[0], samples[-1]
     seconds = window[1]["at"] - window[0]["at"]
     made = json.loads(outcome)
     out = {"events": made["events"], "step_s": made["step_ms"][-1] / 1e3, "wall_s": time.monotonic() - began, "steady_s": seconds,
@@ -259,6 +260,7 @@ def main():
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--slower", type=float, default=1000, help="than an H100: so that a step takes seconds")
     parser.add_argument("--settle", type=float, default=30, help="seconds until what is measured begins")
+    parser.add_argument("--leave", type=float, default=8, help="seconds before the end that are not measured: ranks leave, the file is closed")
     parser.add_argument("--viewer", type=float, default=0, help="a viewer comes after so many more seconds; what is measured ends there")
     parser.add_argument("--watch", action="store_true", help="and then `shardscope watch`")
     parser.add_argument("--keep", help="copy the recording here")

@@ -43,8 +43,30 @@ TEST(RestartedRank, IsRunningWhateverTheProcessBeforeItReported) {
     reported = all_texts(store).find("illegal memory access") != std::string::npos;
   });
   EXPECT_TRUE(reported) << "the failure stays among the messages";
+  EXPECT_EQ(collector.status().exit_code, 0) << "of the process before";
+  EXPECT_EQ(collector.status().failure, "");
   restarted.finish();
   EXPECT_TRUE(eventually([&] { return end_of_rank(collector, 0).how == RankEnd::How::finished; }));
+}
+
+/// The failure of a rank that was not restarted stays the run's.
+TEST(RestartedRank, LeavesTheFailureOfAnother) {
+  Collector collector(local());
+  {
+    Rank first(collector.publish_endpoint(), 0, 2), second(collector.publish_endpoint(), 1, 2);
+    first.step(0);
+    second.step(0);
+    first.finish(3, "out of memory");
+    ASSERT_TRUE(eventually([&] { return collector.status().exit_code == 3; }));
+    second.finish(4, "its peer is gone");
+    ASSERT_TRUE(eventually([&] { return end_of_rank(collector, 1).how == RankEnd::How::failed; }));
+  }
+  EXPECT_EQ(collector.status().failure, "rank 0: out of memory");
+  Rank restarted(collector.publish_endpoint(), 0, 2);
+  restarted.step(0);
+  restarted.settle();
+  EXPECT_TRUE(restarted.until([&] { return collector.status().exit_code == 4; }));
+  EXPECT_EQ(collector.status().failure, "rank 1: its peer is gone");
 }
 
 /// A process that a signal killed reports nothing: its launcher does.
