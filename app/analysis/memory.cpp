@@ -188,7 +188,13 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
     // Below stage 2 the formula includes them; with sums of another type those in flight are extra.
     const std::int64_t whole = of(sample, MemoryCategory::grad_full);
     if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
-    if (holder.fsdp2) add(MemoryCause::secondary_shards, of(sample, MemoryCategory::param_secondary));
+    if (holder.fsdp2) {
+      add(MemoryCause::secondary_shards, of(sample, MemoryCategory::param_secondary));
+      // Only while whole gradients wait for their reduction: else nothing says that more will come.
+      if (whole > 0)
+        add(MemoryCause::later_gradients,
+            std::min<std::int64_t>(of(sample, MemoryCategory::grad_shard) - states.gradient, 0));
+    }
     if (holder.cut_gradients) {
       const std::int64_t beyond =
           std::max<std::int64_t>(of(sample, MemoryCategory::grad_shard) - states.gradient, 0);

@@ -25,6 +25,8 @@ const char* name_of(MemoryCause cause) noexcept {
       return "gradients of parameters cut between ranks";
     case MemoryCause::earlier_gradients:
       return "gradients of earlier micro-steps";
+    case MemoryCause::later_gradients:
+      return "gradient shards that do not exist yet";
     case MemoryCause::secondary_shards:
       return "secondary shards";
     case MemoryCause::zenflow_chosen:
@@ -65,6 +67,8 @@ const char* explain(MemoryCause cause) noexcept {
              "owners has the whole gradient";
     case MemoryCause::earlier_gradients:
       return "DeepSpeed 2 reduces each micro-step's gradients into a buffer of its own, beside their sums";
+    case MemoryCause::later_gradients:
+      return "a group has its gradient shards once it is reduced; at the peak these groups were not";
     case MemoryCause::secondary_shards:
       return "reshard_after_forward=N: between forward and backward a rank has a part for each of N ranks "
              "beside its shard";

@@ -150,6 +150,7 @@ enum class MemoryCause : std::uint8_t {
   gradient_copies,    ///< compat gradient_buffers: fp32 copies for the update, minus what is freed
   cut_gradients,      ///< DeepSpeed 2: both owners of a split parameter hold its whole gradient
   earlier_gradients,  ///< DeepSpeed 2: of earlier micro-steps, besides those of the last one
+  later_gradients,    ///< FSDP2, negative: gradient shards of groups that are not reduced yet at the peak
   secondary_shards,   ///< FSDP2, reshard_after_forward=N: shards for fewer ranks, from forward to backward
   zenflow_chosen,     ///< ZenFlow: a second copy of the states of selected columns
   zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device

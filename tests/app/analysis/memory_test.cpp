@@ -320,6 +320,22 @@ TEST(Memory, SecondaryShardsOfFsdp2AreNamed) {
   EXPECT_EQ(attached(3, "FSDP1 (PyTorch 2.15.0)", held).unexplained_bytes, 4000);
 }
 
+TEST(Memory, OfAGroupWhoseGradientsAreWholeTheShardsDoNotExistYet) {
+  using Category = ev::MemoryCategory;
+  std::map<Category, std::int64_t> held = {{Category::param_shard, 2000},
+                                           {Category::grad_full, 1000},
+                                           {Category::grad_shard, 1500},
+                                           {Category::momentum, 2000},
+                                           {Category::variance, 2000}};
+  const MemoryModel fsdp2 = attached(3, "FSDP2 (PyTorch 2.15.0)", held);
+  EXPECT_EQ(parts_of(fsdp2), (std::map<MemoryCause, std::int64_t>{{MemoryCause::whole_gradients, 1000},
+                                                                  {MemoryCause::later_gradients, -500}}));
+  EXPECT_EQ(fsdp2.unexplained_bytes, 0);
+  // Without whole gradients nothing says that there will be more shards.
+  held.erase(Category::grad_full);
+  EXPECT_EQ(attached(3, "FSDP2 (PyTorch 2.15.0)", held).unexplained_bytes, -500);
+}
+
 // What no expression, padding or known buffer accounts for is said, in the pool where it is.
 TEST(Memory, AnUnknownBufferIsUnexplainedInItsPool) {
   RunBuilder run(1);
