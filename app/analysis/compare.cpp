@@ -196,6 +196,17 @@ std::vector<std::string> config_changes(const std::string& a_text, const std::st
   return changes;
 }
 
+/// Of an attached run only what its framework was configured with is known, not what else its script did.
+std::string no_config_changes(const Summary& a, const Summary& b) {
+  const auto has_none = [](const Summary& of) {
+    const nlohmann::json flat = flat_settings(of.config_json);
+    return flat.is_discarded() || flat.empty();
+  };
+  if (has_none(a) && has_none(b)) return "No configuration was recorded.";
+  if (a.framework.empty() && b.framework.empty()) return "The two configurations are the same.";
+  return "No recorded setting differs. What else the scripts do differently is not recorded.";
+}
+
 std::string no_verdict(const VerdictBasis& basis, std::size_t pairs) {
   if (basis.steps_a == 0 || basis.steps_b == 0)
     return "No verdict: no completed steps to compare in one of the runs.";
@@ -347,6 +358,7 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   add_bandwidths(a, b, result.metrics);
   const Summary &first_a = *a.front().summary, &first_b = *b.front().summary;
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
+  if (result.config_changes.empty()) result.no_config_changes = no_config_changes(first_a, first_b);
   const VerdictBasis basis = verdict_basis(a, b);
   const PairedSteps steps = paired_steps(sa.step_ms, sb.step_ms);
   result.unlike = unlike_trainings(a.front(), b.front());

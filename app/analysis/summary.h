@@ -389,6 +389,7 @@ struct Comparison {
   std::vector<Difference>
       metrics;  ///< step time, exposed communication, overlap, peak memory, flushes, tokens/s
   std::vector<std::string> config_changes;  ///< "zero_optimization.overlap_comm: true -> false"
+  std::string no_config_changes;            ///< a sentence where there are none
   std::string verdict;                      ///< one sentence that the figures support
   std::string method;                       ///< how it was derived, and from how many steps
   std::vector<std::string> unlike;  ///< differences of the trainings: "model: gpt2 and gpt-mini". Empty: none

@@ -48,7 +48,7 @@ std::string comparison_text(const analysis::Comparison& comparison) {
     text += "\nChanged configuration keys (A -> B):\n";
     for (const std::string& change : comparison.config_changes) text += plain_format("  {}\n", change);
   } else {
-    text += "\nThe two configurations are the same.\n";
+    text += "\n" + comparison.no_config_changes + "\n";
   }
   return text;
 }

@@ -160,7 +160,8 @@ std::string comparison_html(const analysis::Comparison& comparison, const std::s
     for (const std::string& one : *missing)
       out += fmt::format("<p>Missing in {}: {}</p>", side, escape_html(one));
   }
-  if (comparison.config_changes.empty()) return out + "<p>The two configurations are the same.</p>";
+  if (comparison.config_changes.empty())
+    return out + "<p>" + escape_html(comparison.no_config_changes) + "</p>";
   out += "<p>Changed configuration keys, from A to B:</p><ul>";
   for (const std::string& change : comparison.config_changes)
     out += "<li><code>" + escape_html(change) + "</code></li>";

@@ -31,10 +31,20 @@ def made(_, result, ddp, *args, **kwargs):
     described = session.watches(model)
     session.memory.watch(model, lambda: _memory.plain_source(model, buckets_of(held)), ddp.device.type if ddp.device else "cpu")
     session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True, then=lambda: held() and watch(held()),
-                     framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
+                     framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device), config=config_of(ddp),
                      ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
     if described:  # by another DistributedDataParallel, or as a model that is already recorded
         ddp_buckets.watch(ddp)
+
+
+def config_of(ddp):
+    """What the script gave DistributedDataParallel, to be compared and shown."""
+    settings = {name: getattr(ddp, name, None) for name in
+                ("find_unused_parameters", "gradient_as_bucket_view", "static_graph", "broadcast_buffers")}
+    cap = getattr(ddp, "bucket_bytes_cap", None)
+    if isinstance(cap, int):
+        settings["bucket_cap_mb"] = round(cap / (1 << 20), 6)  # of decimals that were cut to bytes
+    return {"DistributedDataParallel": {name: value for name, value in settings.items() if value is not None}}
 
 
 def buckets_of(held):

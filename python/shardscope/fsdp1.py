@@ -80,8 +80,20 @@ def made(fsdp_state, module):
     session.memory.watch(module, lambda: source_of(module, handles), fsdp_state.compute_device.type)
     session.describe(module, lambda run: held() and describe(run, held(), handles), trained=torch.is_grad_enabled(),
                      stage=3, kind="fsdp1", plain=True, framework=f"FSDP1 (PyTorch {torch.__version__})",
-                     device=str(fsdp_state.compute_device), ranks=(dist.get_rank(), dist.get_world_size()),
+                     device=str(fsdp_state.compute_device), config=config_of(fsdp_state), ranks=(dist.get_rank(), dist.get_world_size()),
                      param_bytes=size, grad_bytes=size)
+
+
+def config_of(fsdp_state):
+    """What the script gave the root's FullyShardedDataParallel, to be compared and shown."""
+    settings = {name: getattr(fsdp_state, name, None) for name in
+                ("sharding_strategy", "backward_prefetch", "forward_prefetch", "limit_all_gathers")}
+    settings["use_orig_params"] = getattr(fsdp_state, "_use_orig_params", None)
+    settings["cpu_offload"] = getattr(getattr(fsdp_state, "cpu_offload", None), "offload_params", None)
+    for name in ("param_dtype", "reduce_dtype"):
+        settings[name] = getattr(getattr(fsdp_state, "mixed_precision", None), name, None)
+    return {"FullyShardedDataParallel": {name: value if isinstance(value, bool) else str(value).rpartition(".")[2]
+                                         for name, value in settings.items() if value is not None}}
 
 
 def describe(run, root, handles):

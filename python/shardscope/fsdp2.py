@@ -23,7 +23,7 @@ Hooks that run for every group are C++: src/fsdp2_hooks.cpp.
 import math
 import weakref
 
-from shardscope import _core, _kinds as k, _say, _records, fsdp2_memory, fsdp2_offload, param_groups, pipelining
+from shardscope import _core, _kinds as k, _say, _records, fsdp2_memory, fsdp2_offload, fsdp2_settings, param_groups, pipelining
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -101,14 +101,12 @@ def lazily_made(first, result, fsdp_state):
                              groups[0].device.type if groups else "cpu")
         session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
                          kind="fsdp2", plain=True, framework=f"FSDP2 (PyTorch {torch.__version__})",
-                         device=str(groups[0].device if groups else ""), config=fsdp2_offload.config_of(groups),
+                         device=str(groups[0].device if groups else ""), config=fsdp2_settings.config_of(fsdp_state, groups),
                          ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
 
 
 def groups_of(fsdp_state):
-    """A state has a list of groups; in older PyTorch (2.11) one group or none."""
-    return [g for s in fsdp_state._state_ctx.all_states
-            for g in getattr(s, "_fsdp_param_groups", None) or [getattr(s, "_fsdp_param_group", None)] if g is not None]
+    return [g for s in fsdp_state._state_ctx.all_states for g in fsdp2_settings.groups_at(s)]
 
 
 def describe(run, fsdp_state):

@@ -36,14 +36,6 @@ def install_end(table):
     table.wrap("foreach_reduce", "fsdp_params unsharded_grads", after=gradients_arrived, raised=gradients_arrived)
 
 
-def config_of(groups):
-    """For the formula of model states: they are in host memory if every shard is."""
-    params = [param for group in groups for param in group.fsdp_params]
-    if not params or not all(getattr(param, "offload_to_cpu", False) for param in params):
-        return {}
-    return {"fully_shard": {"offload_policy": "CPUOffloadPolicy", "pin_memory": bool(getattr(params[0], "pin_memory", False))}}
-
-
 def begin(kind, sizes):
     """`sizes`: [(FSDPParam, bytes)] of offloaded tensors."""
     if not sizes:

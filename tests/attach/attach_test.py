@@ -234,7 +234,9 @@ class ClosedForms(Runs):
         return recording, ops[0], ops[1], len(recording.of(0, "prefetch_issued"))
 
     def test_resharded(self):
-        _, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2")
+        recording, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2")
+        self.assertEqual(runs.figures(recording.path)["config"]["fully_shard"],
+                         {"groups": BLOCKS + 1, "reshard_after_forward": True, "root_reshard_after_forward": False})
         micro = 3
         self.assertEqual((gathers, reductions, prefetches),
                          (micro * (2 * BLOCKS + 1), micro * (BLOCKS + 1), micro * BLOCKS))
@@ -242,7 +244,8 @@ class ClosedForms(Runs):
     @slow
     def test_kept(self):
         """Without resharding every group is gathered once in a step: in its forward."""
-        _, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2", "reshard=0")
+        recording, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2", "reshard=0")
+        self.assertIs(runs.figures(recording.path)["config"]["fully_shard"]["reshard_after_forward"], False)
         self.assertEqual((gathers, reductions, prefetches), (3 * (BLOCKS + 1), 3 * (BLOCKS + 1), 0))
 
     @slow

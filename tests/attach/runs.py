@@ -152,6 +152,7 @@ class Recording:
     """A recording's rows, by `shardscope export --format csv`."""
 
     def __init__(self, path):
+        self.path = path
         folder = pathlib.Path(f"{path}.csv")
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([SHARDSCOPE, "export", path, "--format", "csv", "-o", folder], check=True, capture_output=True)

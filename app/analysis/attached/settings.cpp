@@ -91,7 +91,8 @@ std::string why_no_settings(const instrumentation::RunTables& tables) {
                                          "and collectives take there is not in their spans"
                                        : "";
     case Framework::fsdp2:
-      return "FSDP2 has no settings: what is a group, what is prefetched and what is resharded follows from "
+      return "FSDP2 is configured by the script's calls: what is a group, what is prefetched and what is "
+             "resharded follows from "
              "the script's calls of "
              "fully_shard, which a recording does not make anew";
     case Framework::ddp:
@@ -99,7 +100,8 @@ std::string why_no_settings(const instrumentation::RunTables& tables) {
              "the script and from the "
              "order that its reducer found";
     case Framework::fsdp1:
-      return "FSDP1 has no settings: what is a flat parameter and when it is gathered follows from the "
+      return "FSDP1 is configured by the script's calls: what is a flat parameter and when it is gathered "
+             "follows from the "
              "arguments in the script, and its "
              "waits are not recorded";
     case Framework::megatron:

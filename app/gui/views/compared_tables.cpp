@@ -144,7 +144,7 @@ void ComparedTables::draw(Context& ctx, Rect room, const analysis::Comparison& c
   if (tables_[which].rows.empty()) {
     ctx.canvas.text_in(
         room.take_top(22),
-        shown_ == Shown::settings  ? "The configurations are the same."
+        shown_ == Shown::settings  ? comparison.no_config_changes.c_str()
         : shown_ == Shown::phases  ? "Phases were not recorded in either run."
         : shown_ == Shown::modules ? "Modules were not recorded in either run."
         : shown_ == Shown::waits   ? "Computation waited in neither run."

@@ -41,6 +41,7 @@ TEST(Compare, VerdictOnlyWhatTheStepsBear) {
   const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
   EXPECT_NE(alike.verdict.find("No significant difference"), std::string::npos) << alike.verdict;
   EXPECT_TRUE(slower.config_changes.empty());
+  EXPECT_EQ(slower.no_config_changes, "No configuration was recorded.");
   EXPECT_NE(slower.method.find("8 pairs of steps with the same number"), std::string::npos) << slower.method;
   EXPECT_TRUE(slower.unlike.empty());
 }

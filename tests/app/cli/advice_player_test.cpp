@@ -48,7 +48,8 @@ TEST(AdvicePlayer, RefusesWhatAReplayCannotTell) {
   EXPECT_THAT(player({{"zero_optimization.offload_param.device", "none"}}).refused,
               HasSubstr("offload_param"));
   EXPECT_THAT(player(kOneBucket).refused, HasSubstr("--plays")) << "the refused one was the only one allowed";
-  EXPECT_THAT(player_of("", fsdp.build())({}).refused, HasSubstr("FSDP2 has no settings"));
+  EXPECT_THAT(player_of("", fsdp.build())({}).refused,
+              HasSubstr("FSDP2 is configured by the script's calls"));
   // The hooks of stage 3 are in no recording of stage 2: the step would seem shorter than it gets.
   const store::Store& two = lower.build();
   EXPECT_THAT(player_of("", two)({{"zero_optimization.stage", "3"}}).refused, HasSubstr("stage 3's hooks"));
