@@ -6,6 +6,7 @@
 #include "app/collector/for_store.h"
 #include "app/collector/shared_lists.h"
 #include "app/store/crc32.h"
+#include "app/store/recorded_run.h"
 #include "instrumentation/clock.h"
 
 namespace shardscope::collector {
@@ -139,6 +140,8 @@ std::string RunSink::finish() {
   if (!recording_) return {};
   held_.record_all();
   const std::lock_guard lock(store_mutex_);
+  // The file's table of steps: those of a node's ranks have ended, however short the run was.
+  store::RecordedRun(store_).all_ranks_came();
   recording_->finish(store_);
   const std::string error = recording_->error();
   recording_.reset();

@@ -10,6 +10,7 @@
 #include <set>
 #include <zmq.hpp>
 
+#include "app/store/database.h"
 #include "app/store/recording.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/wire.h"
@@ -59,6 +60,26 @@ void expect_same(const store::Store& a, const store::Store& b) {
       }
     }
   }
+}
+
+/// The ranks of other nodes do not come here, and this run ends before that is judged
+/// (StepTable::kAwaited_ns).
+TEST(Collector, OfANodesShortRunTheRecordedStepsHaveEnds) {
+  const std::string path = testing::TempDir() + "node_steps." + std::to_string(getpid()) + ".zscope";
+  std::filesystem::remove(path);
+  {
+    CollectorOptions options = local();
+    options.record_path = path;
+    Collector collector(options);
+    Rank here(collector.publish_endpoint(), 0, 2);
+    for (std::uint32_t step = 0; step < 4; ++step) here.step(step);
+    here.finish();
+    EXPECT_TRUE(here.link->finish_received());
+  }
+  const store::Database file(path, store::Database::Access::read);
+  EXPECT_EQ(file.integer("SELECT count(*) FROM steps"), 4);
+  EXPECT_EQ(file.integer("SELECT count(*) FROM steps WHERE end_ns > begin_ns"), 4);
+  std::filesystem::remove(path);
 }
 
 TEST(Collector, AnEarlyALateAndARecordedViewOfARunAreTheSame) {
