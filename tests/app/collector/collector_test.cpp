@@ -76,7 +76,7 @@ TEST(Collector, OfANodesShortRunTheRecordedStepsHaveEnds) {
     here.finish();
     EXPECT_TRUE(here.link->finish_received());
   }
-  const store::Database file(path, store::Database::Access::read);
+  store::Database file(path, store::Database::Access::read);
   EXPECT_EQ(file.integer("SELECT count(*) FROM steps"), 4);
   EXPECT_EQ(file.integer("SELECT count(*) FROM steps WHERE end_ns > begin_ns"), 4);
   std::filesystem::remove(path);
