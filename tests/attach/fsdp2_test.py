@@ -284,6 +284,11 @@ class ModulesOfGroups(unittest.TestCase):
                     outer = [o for o in spans if (o["a"], o["code"]) == (parent[span["a"]], span["code"])
                              and int(o["begin_ns"]) <= int(span["begin_ns"]) and int(span["end_ns"]) <= int(o["end_ns"])]
                     self.assertEqual(len(outer), 1, span)
+            # A group waits for its parameters before its span begins, also where a module in it has had its gradient first.
+            waits = recording.spans_of(rank, "fetch_wait_begin")
+            self.assertGreater(len(waits), STEPS)
+            for wait in waits:
+                self.assertFalse(any(s["a"] == wait["a"] and int(s["begin_ns"]) < int(wait["begin_ns"]) < int(s["end_ns"]) for s in spans), wait)
 
 
 if __name__ == "__main__":
