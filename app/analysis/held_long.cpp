@@ -45,7 +45,7 @@ class Reader {
     store.param_states(rank, step.begin_ns, states);
     for (std::size_t i = 0; i < held_.size(); ++i) {
       if (ev::status_of(states[i].status) == static_cast<std::uint8_t>(plan::ParamStatus::available))
-        begins(static_cast<std::uint32_t>(i), step.begin_ns, states[i].cause);
+        begins(static_cast<std::uint32_t>(i), step.begin_ns, states[i].cause, states[i].module);
     }
   }
   void read(const ev::Event& event) {
@@ -60,7 +60,7 @@ class Reader {
     ++changes_;
     const auto at = static_cast<std::int64_t>(event.ticks);
     if (change.status.status() == plan::ParamStatus::available) {
-      if (!held_[change.param].since) begins(change.param, at, change.cause);
+      if (!held_[change.param].since) begins(change.param, at, change.cause, change.module);
     } else {
       ends(change.param, at, Ending::released);
     }
@@ -81,19 +81,20 @@ class Reader {
   enum class Ending : std::uint8_t { released, step };
   struct Held {
     std::optional<std::int64_t> since;
-    std::vector<plan::KeepReason> reasons;  ///< one per use after which it was kept, in order
+    std::uint32_t gathered_for = ev::kNoId;  ///< module
+    std::vector<plan::KeepReason> reasons;   ///< one per use after which it was kept, in order
     std::vector<HeldStretch> stretches;
     bool for_program = false;
   };
 
-  void begins(std::uint32_t param, std::int64_t at, ev::StatusCause cause) {
+  void begins(std::uint32_t param, std::int64_t at, ev::StatusCause cause, std::uint32_t module) {
     if (tables_.params[param].persistent || cause == ev::StatusCause::persistent) return;
     held_[param].since = at;
+    held_[param].gathered_for = module;
     held_[param].for_program = cause == ev::StatusCause::context;
   }
 
-  /// Of the module, or of the innermost one around it that has spans: FSDP2's are those of its groups, whose
-  /// modules have none of their own.
+  /// Of the module, or of the innermost one around it that has spans: of FSDP1 only wrapped modules have.
   [[nodiscard]] std::map<std::uint32_t, Uses>::const_iterator uses_of_module(std::uint32_t module) const {
     auto found = uses_.find(module);
     // Tables of a damaged recording may hold a circle.
@@ -105,10 +106,15 @@ class Reader {
     return found;
   }
 
-  /// The uses of a parameter that overlap [from, to), by begin, each clipped to `to`.
-  [[nodiscard]] Uses uses_of(const ev::ParamInfo& param, std::int64_t from, std::int64_t to) const {
+  /// The uses of a parameter that overlap [from, to), by begin, each clipped to `to`. A group of parameters
+  /// is used as a whole, by the module for which it was gathered (`gathered_for`), whatever modules are in
+  /// it.
+  [[nodiscard]] Uses uses_of(const ev::ParamInfo& param, std::uint32_t gathered_for, std::int64_t from,
+                             std::int64_t to) const {
     Uses out;
-    for (const std::uint32_t module : param.modules) {
+    const bool as_group = groups_ && uses_.contains(gathered_for);
+    const std::vector<std::uint32_t> group{gathered_for};
+    for (const std::uint32_t module : as_group ? group : param.modules) {
       const auto found = uses_of_module(module);
       if (found == uses_.end()) continue;
       for (const auto& [begin, end] : found->second)
@@ -123,7 +129,7 @@ class Reader {
     if (!held.since) return;
     const std::int64_t since = *held.since;
     held.since.reset();
-    const Uses uses = uses_of(tables_.params[param], since, at);
+    const Uses uses = uses_of(tables_.params[param], held.gathered_for, since, at);
     const std::int64_t bytes = tables_.params[param].elems * static_cast<std::int64_t>(tables_.param_bytes);
     std::int64_t used_until = since;
     bool used = false;

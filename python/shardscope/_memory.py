@@ -10,7 +10,7 @@ places, and when a framework's hook reports a change. Samples never wait and nev
 import time
 import weakref
 
-from shardscope import _core, _kinds as k, _say
+from shardscope import _core, _kinds as k, _say, torch_helper
 from shardscope._switched import Switched
 
 PARAM_SHARD, PARAM_GATHERED, PARAM_SECONDARY, GRAD_FULL, GRAD_SHARD, MASTER_WEIGHT, MOMENTUM, VARIANCE, REDUCE_BUCKET, \
@@ -77,6 +77,7 @@ class Memory(Switched):
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
         self.levels = {}  # (pool, category) -> reported level
         self.peak = None  # the allocator's, when it was last read
+        self.above_now = None  # torch_helper.peaks()
         self.driver_asked = None  # time of the last read of the driver's counters
         self.failed = False
         self.not_recorded = None  # called with the reason if counting fails
@@ -91,7 +92,9 @@ class Memory(Switched):
             self._gather_slots()
             self.device = device
             if device == "cuda" and self.peak is None:
-                self.peak = allocator_peak()
+                self.peak, self.above_now = allocator_peak(), torch_helper.peaks()
+                from shardscope import _out_of_memory
+                _out_of_memory.watch(self)
             self.on = True
             weakref.finalize(model, self._forget, id(model)).atexit = False
         except Exception as error:
@@ -183,8 +186,13 @@ class Memory(Switched):
             self._emit_peak(peak)
 
     def _new_peak(self):
-        """The allocator's peak (torch.cuda.max_memory_allocated) if it was reached since it was last read, else 0. Only the
-        script resets it: a peak equal to the last one cannot be distinguished from it, and a lower one follows a reset."""
+        """The allocator's peak since the last call; 0 if it is not above the present level. Without torch_helper it is
+        torch.cuda.max_memory_allocated, if that is another one than before. Only the script resets it: a peak equal to the
+        last one cannot be distinguished from it, and a lower one follows a reset."""
+        if self.above_now is not None:
+            import torch
+            above = self.above_now(torch.cuda.current_device())
+            return torch.cuda.memory_allocated() + above if above else 0
         before, self.peak = self.peak, allocator_peak()
         return self.peak if before is not None and self.peak != before else 0
 

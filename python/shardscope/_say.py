@@ -10,6 +10,11 @@ def warning(text):
     _say(1, text, True)
 
 
+def recorded_warning(text):
+    """Of what the script itself is told, or handles."""
+    _say(1, text, False)
+
+
 def info(text):
     _say(0, text, False)
 

@@ -4,7 +4,7 @@
 |---|---|
 | torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, run_end_callbacks | span `torch.compile` |
 | torch.cuda.graphs.CUDAGraph.replay | CUDA graphs are replayed |
-| deepspeed.compile.init_z1_and_2.init_z1_and_2, init_z3.init_z3 | compiled with DeepCompile |
+| deepspeed.compile.init_z1_and_2.init_z1_and_2, init_z3.init_z3 | compiled with DeepCompile; of stage 3 its operators are recorded (deepspeed/deepcompile.py) |
 """
 from shardscope import _core, _kinds as k, _records, _say
 from shardscope._hooks import Adapter
@@ -19,9 +19,14 @@ DEEPCOMPILE = "compiled with DeepCompile, which takes DeepSpeed's hooks of modul
 def adapters():
     return [Adapter("torch.compile", "torch._dynamo.callback", install_dynamo),
             Adapter("CUDA graphs", "torch.cuda.graphs", install_graphs),
-            Adapter("DeepCompile, stage 3", "deepspeed.compile.init_z3", lambda table: install_deep(table, "init_z3")),
-            Adapter("DeepCompile, stages 1 and 2", "deepspeed.compile.init_z1_and_2",
-                    lambda table: install_deep(table, "init_z1_and_2"))]
+            Adapter("DeepCompile, stage 3", "deepspeed.compile.init_z3", lambda table:
+                    table.wrap("init_z3", "engine", after=deep_compiled_3)),
+            Adapter("DeepCompile, stages 1 and 2", "deepspeed.compile.init_z1_and_2", lambda table:
+                    table.wrap("init_z1_and_2", "engine", after=lambda *_, **__: deep_compiled()))]
+
+
+class Compiling:
+    now = False
 
 
 def install_dynamo(table):
@@ -31,12 +36,14 @@ def install_dynamo(table):
 
 
 def compile_begins(handler, *args, **kwargs):
+    Compiling.now = True
     if session.started:
         _say.info(COMPILED)
         events.span_begin(k.HOST, session.name_id("torch.compile"), 0, 0)
 
 
 def compile_ended(handler, *args, **kwargs):
+    Compiling.now = False
     if session.started:
         events.span_end(k.HOST, session.name_id("torch.compile"), 0, 0)
 
@@ -45,12 +52,14 @@ def install_graphs(table):
     table.wrap("CUDAGraph.replay", "self", before=lambda graph: session.started and _say.info(REPLAYED))
 
 
-def install_deep(table, name):
-    table.wrap(name, "engine", after=deep_compiled)
+def deep_compiled_3(_, result, engine, *args, **kwargs):
+    from shardscope.deepspeed import deepcompile
+    deep_compiled("" if deepcompile.watch(engine) else "param_status ")
 
 
-def deep_compiled(*_, **__):
+def deep_compiled(more="param_status "):
+    """`more`: what else is not recorded."""
     if session.started:
         _say.info(DEEPCOMPILE)
-        session.not_recorded("modules param_status fetch_waits prefetches prefetch_reasons release_reasons trace "
+        session.not_recorded(more + "modules fetch_waits prefetches prefetch_reasons release_reasons trace "
                              "fetch_counters buckets flush_reasons collective_parts", DEEPCOMPILE)

@@ -100,9 +100,17 @@ def lazily_made(first, result, fsdp_state):
         session.memory.watch(model, lambda: fsdp2_memory.source_of(model, groups, hooks, unsharded),
                              groups[0].device.type if groups else "cpu")
         session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
-                         kind="fsdp2", plain=True, framework=f"FSDP2 (PyTorch {torch.__version__})",
-                         device=str(groups[0].device if groups else ""), config=fsdp2_settings.config_of(fsdp_state, groups),
+                         then=lambda: held() and watch_modules(held()), kind="fsdp2", plain=True,
+                         framework=f"FSDP2 (PyTorch {torch.__version__})", device=str(groups[0].device if groups else ""),
+                         config=fsdp2_settings.config_of(fsdp_state, groups),
                          ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
+
+
+def watch_modules(fsdp_state):
+    """Those inside the groups: of the groups' own modules the hooks here make the spans."""
+    from shardscope import modules
+    if pipelining.State.stages == 1 and hooks is not None:
+        modules.watch(fsdp_state._modules[0], [group.modules[0] for group in groups_of(fsdp_state)], hooks)
 
 
 def groups_of(fsdp_state):
@@ -210,6 +218,9 @@ def forward_begins(first, result, fsdp_state, *args, **kwargs):
         session.trains(fsdp_state._modules[0])
         if session.watches(fsdp_state._modules[0]) and (pipelining.State.stages == 1 or pipelining.begins_here()):
             session.begin_micro_step()
+            if pipelining.State.stages == 1:
+                from shardscope import modules
+                modules.already_entered(fsdp_state._modules[0])
 
 
 def backward_ended(_, result, fsdp_state):

@@ -66,6 +66,9 @@ class Fsdp2Hooks {
     copy_out_ = copy_out;
   }
 
+  /// Begins the span of a group's module among those of other modules (modules.py); None: these have none.
+  nb::object begin_backward = nb::none();
+
   bool unshard(nb::handle group) {
     if (!session_.started || !issues_gather(group)) return false;
     Fsdp2Group* of = groups_.of(group);
@@ -171,9 +174,16 @@ class Fsdp2Hooks {
     const std::uint32_t module = module_of(group);
     if (!session_.started || module == SHARDSCOPE_NO_ID) return;
     const bool in_backward = nb::cast<std::int64_t>(graph_task_()) != -1;
+    if (in_backward && session_.spans.holds(SHARDSCOPE_PASS_RECOMPUTE, module)) return;  // by modules.py
     session_.begin_span(in_backward ? SHARDSCOPE_PASS_RECOMPUTE : SHARDSCOPE_PASS_FORWARD, module);
   }
-  void post_forward(nb::handle group) { session_.end_span(module_of(group)); }
+  void post_forward(nb::handle group) {
+    const std::uint32_t module = module_of(group);
+    // Not the backward, in which it may be recomputed.
+    if (session_.spans.holds(SHARDSCOPE_PASS_FORWARD, module) ||
+        session_.spans.holds(SHARDSCOPE_PASS_RECOMPUTE, module))
+      session_.end_span(module);
+  }
   void post_forward_gate(nb::handle group) { gate(SHARDSCOPE_GATE_POST_FORWARD, module_of(group)); }
 
   /// torch's hook runs once for each output; only the first call has an effect.
@@ -184,7 +194,11 @@ class Fsdp2Hooks {
   }
   void backward_span(nb::handle group) {
     const std::uint32_t module = module_of(group);
-    if (session_.started && module != SHARDSCOPE_NO_ID) session_.begin_span(SHARDSCOPE_PASS_BACKWARD, module);
+    if (!session_.started || module == SHARDSCOPE_NO_ID) return;
+    if (begin_backward.is_none())
+      session_.begin_span(SHARDSCOPE_PASS_BACKWARD, module);
+    else
+      (void)begin_backward(module);
   }
   /// The group whose backward was being ended before; usually none.
   nb::object post_backward(nb::handle group) {
@@ -292,6 +306,7 @@ void add_fsdp2_hooks(nb::module_& module) {
            arg("graph_task"), arg("unreduced"))
       .def("memory", &Hooks::memory)
       .def("describe", &Hooks::describe)
+      .def_rw("begin_backward", &Hooks::begin_backward, arg().none())
       .def_prop_ro("unshard", before_self(&Hooks::unshard))
       .def_prop_ro("unsharding", after_self_if(&Hooks::unsharding))
       .def_prop_ro("copy_in_begins", before_any(&Hooks::copy_in_begins))

@@ -10,6 +10,7 @@ void add_open_spans(nb::module_& module) {
       .def("begin", &OpenSpans::begin)
       .def("end", &OpenSpans::end)
       .def("end_all", &OpenSpans::end_all)
+      .def("holds", &OpenSpans::holds)
       .def("any", &OpenSpans::any)
       .def("__len__", &OpenSpans::size);
 }

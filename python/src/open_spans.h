@@ -28,6 +28,11 @@ class OpenSpans {
   void end_all(std::uint32_t micro_step) { close(0, micro_step); }
 
   [[nodiscard]] std::size_t size() const { return open_.size(); }
+  /// Whether this pass of the module is open.
+  [[nodiscard]] bool holds(std::uint8_t pass, std::uint32_t module) const {
+    return std::any_of(open_.begin(), open_.end(),
+                       [&](const Span& span) { return span.pass == pass && span.module == module; });
+  }
   [[nodiscard]] bool any(std::uint8_t pass) const {
     return std::any_of(open_.begin(), open_.end(), [&](const Span& span) { return span.pass == pass; });
   }

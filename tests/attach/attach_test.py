@@ -115,10 +115,10 @@ class Attached(Runs):
 
 
 class Modules(Runs):
-    """Spans of modules where the framework has no hooks of its own."""
+    """Spans of modules where the framework has no hooks of its own, and inside FSDP2's groups."""
 
     def test_every_module_once_forward_and_once_backward_inside_its_parent(self):
-        for case in (("ddp", "accumulate=2"), ("zero2", "accumulate=2")):
+        for case in (("ddp", "accumulate=2"), ("zero2", "accumulate=2"), ("fsdp2",)):
             with self.subTest(case=case):
                 recording, micro = self.recording(*case), 3 * micro_steps_of(case)
                 parent = {m["module"]: m["parent"] for m in recording.modules}
@@ -138,12 +138,16 @@ class Modules(Runs):
 
     @slow
     def test_recomputed_modules(self):
-        recording = self.recording("ddp", "checkpoint=1")
+        for case in (("ddp", "checkpoint=1"), ("fsdp2", "accumulate=2", "checkpoint=1")):
+            with self.subTest(case=case):
+                self.recomputed(self.recording(*case), 3 * micro_steps_of(case))
+
+    def recomputed(self, recording, micro):
         spans = recording.spans_of(0, "module_begin")
         count = collections.Counter(int(s["code"]) for s in spans)
-        self.assertEqual(count, {0: 3 * (4 * BLOCKS + 3), 1: 3 * (4 * BLOCKS + 3), 2: 3 * 4 * BLOCKS})
+        self.assertEqual(count, {0: micro * (4 * BLOCKS + 3), 1: micro * (4 * BLOCKS + 3), 2: micro * 4 * BLOCKS})
         # A block's backward includes its recomputation and ends before that of the block before it begins.
-        blocks = {m["module"] for m in recording.modules if m["type"] == "Block"}
+        blocks = {m["module"] for m in recording.modules if m["type"] in ("Block", "FSDPBlock")}
         self.assertEqual(len(blocks), BLOCKS)
         backward = sorted((int(s["begin_ns"]), int(s["end_ns"])) for s in spans if int(s["code"]) == 1 and s["a"] in blocks)
         for (_, end), (begin, _) in zip(backward, backward[1:]):

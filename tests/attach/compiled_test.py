@@ -66,6 +66,60 @@ wrapped = [init_z3.init_z3, init_z1_and_2.init_z1_and_2, torch.cuda.graphs.CUDAG
 assert [type(each).__name__ for each in wrapped] == ["Wrapper"] * 5, wrapped
 """
 
+# DeepSpeed's own init_z3 over an engine on the CPU, with operators in place of those that need a GPU: of the same schema, and
+# called by a compiled graph as DeepCompile's are.
+OPERATORS = """
+import sys, types
+import torch
+sys.path.insert(0, TESTS)
+import train
+import deepspeed
+from deepspeed.compile import init_z3, util
+
+def nothing(*_, **__):
+    return None
+
+dc = torch.library.Library("dc", "DEF")
+for schema in ("allgather_param(Tensor a, int graph_id, int id, ScalarType? dtype = None) -> Tensor",
+               "wait_allgather(Tensor a, int graph_id, int id) -> Tensor",
+               "release_param(Tensor a, int graph_id, int id, int n_users) -> Tensor",
+               "free_tensors(Tensor[] a) -> ()", "end_backward(Tensor a) -> ()",
+               *(f"{name}(Tensor a, int graph_id, int id) -> Tensor" for name in
+                 ("reduce_grad", "offload_tensor", "reload_tensor", "wait_offload", "wait_reload")),
+               "prefetch_params_fused(int graph_id, Tensor[] params, int[] ids, ScalarType[]? dtypes = None) -> ()"):
+    dc.define(schema)
+    dc.impl(schema.split("(")[0], nothing if schema.endswith("()") else (lambda a, *_: a.clone()), "CompositeExplicitAutograd")
+util.dc_handle = types.SimpleNamespace(init=nothing, register_z3_param=nothing, set_persistent=nothing, cleanup=nothing)
+
+torch.set_num_threads(1)
+deepspeed.init_distributed("gloo")
+model = train.Net()
+engine, *_ = deepspeed.initialize(model=model, config={"train_micro_batch_size_per_gpu": train.BATCH, "compile": {"deepcompile": True},
+    "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
+    "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}})
+engine.backward(engine(*train.batch(0, torch.distributed.get_rank())))
+engine.step()
+params = list(model.parameters())[:4]
+ids = [param.ds_id for param in params]
+init_z3.init_z3(engine, "eager", engine._config.compile_config, {})
+util.dc_handle.set_persistent(ids[3])
+ops = torch.ops.dc
+torch.fx.node.has_side_effect(ops.prefetch_params_fused.default)  # it returns nothing
+
+@torch.compile(backend="aot_eager")
+def graph(x):
+    one = ops.wait_allgather.default(ops.allgather_param.default(x, 5, ids[0]), 5, ids[0])
+    ops.prefetch_params_fused.default(5, [x, x], ids[1:3])
+    y = ops.release_param.default(one + 1, 5, ids[0], 2)
+    for number in ids[1:3]:
+        y = ops.release_param.default(ops.wait_allgather.default(y, 5, number), 5, number, 1)
+    return ops.release_param.default(ops.release_param.default(y, 5, ids[0], 2), 5, ids[3], 1)
+
+for _ in range(3):
+    graph(torch.ones(3))
+torch.distributed.barrier()
+"""
+
 
 def setUpModule():
     for name in ("", "deep"):
@@ -125,6 +179,25 @@ class Compiled(unittest.TestCase):
         for what in gone:
             self.assertIn("DeepCompile", why[what])
         self.assertTrue(any("DeepCompile" in text for text in self.messages(made, 0)))
+
+    def test_parameters_in_deep_compiled_graphs(self):
+        """Of the second and the third call: in the first one the graph is traced as well."""
+        script, made = folder() / "compiled" / "operators.py", folder() / "compiled-operators.zscope"
+        script.write_text(OPERATORS.replace("TESTS", repr(str(runs.HERE))), encoding="utf-8")
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(script)))
+        self.assertNotIn("is off", output)
+        run = runs.figures(made)["run"]
+        self.assertIn("param_status", run["records"])
+        self.assertNotIn("modules", run["records"])
+        recording = runs.read(made)
+        for rank in range(2):
+            fetch, prefetch, persistent, release = 0, 1, 2, 4
+            absent, coming, there = 0, 1, 2
+            events = [(int(e["a"]), int(e["code"]) & 7, int(e["code"]) >> 4) for e in recording.of(rank, "param_status")]
+            one_call = [(0, coming, fetch), (0, there, fetch), (1, coming, prefetch), (2, coming, prefetch), (1, there, fetch),
+                        (1, absent, release), (2, there, fetch), (2, absent, release), (0, absent, release)]
+            self.assertEqual(events[-2 * len(one_call):], 2 * one_call)
+            self.assertEqual([event[1:] for event in events if event[0] == 3][-1], (there, persistent))
 
     def test_a_replayed_graph_is_said(self):
         made, _ = self.attached("replay")

@@ -234,5 +234,62 @@ class ByColumns(Options):
                          (STEPS * (2 * BLOCKS + 1), STEPS * (BLOCKS + 1), STEPS * BLOCKS))
 
 
+# Modules that return the tensor of a module in them: a group's what a module in the group returned, and one around the groups,
+# and the root, what a group returned.
+SAME_TENSORS = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+
+class Around(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+dist.init_process_group("gloo")
+torch.manual_seed(7)
+first, second = Around(nn.Linear(8, 8)), Around(nn.Linear(8, 8))
+model = nn.Sequential(nn.Linear(8, 8), Around(nn.Sequential(first, second)))
+for group in (first, second, model):
+    fully_shard(group)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(STEPS):
+    model(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+class ModulesOfGroups(unittest.TestCase):
+    def test_spans_are_nested_as_the_calls_are(self):
+        script, made = folder() / "same_tensors.py", folder() / "same-tensors.zscope"
+        script.write_text(f"STEPS = {STEPS}\n{SAME_TENSORS}", encoding="utf-8")
+        said = runs.finish(runs.start(runs.attach(made) + runs.torchrun(script)))
+        self.assertNotIn("is off", said)
+        recording = runs.read(made)
+        parent = {row["module"]: row["parent"] for row in recording.modules}
+        self.assertEqual(len(parent), 8)
+        for rank in range(2):
+            spans = recording.spans_of(rank, "module_begin")
+            self.assertEqual(collections.Counter((s["a"], s["code"]) for s in spans),
+                             {(module, kind): STEPS for module in parent for kind in "01"})
+            for span in spans:
+                if parent[span["a"]] in parent:
+                    outer = [o for o in spans if (o["a"], o["code"]) == (parent[span["a"]], span["code"])
+                             and int(o["begin_ns"]) <= int(span["begin_ns"]) and int(span["end_ns"]) <= int(o["end_ns"])]
+                    self.assertEqual(len(outer), 1, span)
+            # A group waits for its parameters before its span begins, also where a module in it has had its gradient first.
+            waits = recording.spans_of(rank, "fetch_wait_begin")
+            self.assertGreater(len(waits), STEPS)
+            for wait in waits:
+                self.assertFalse(any(s["a"] == wait["a"] and int(s["begin_ns"]) < int(wait["begin_ns"]) < int(s["end_ns"]) for s in spans), wait)
+
+
 if __name__ == "__main__":
     unittest.main()

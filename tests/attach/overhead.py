@@ -57,7 +57,7 @@ def steps(framework, watcher, pairs, width, scratch):
     print(line, flush=True)
     if watcher == "shardscope":
         summary, facts = runs.figures(recording), results[0]
-        attached = pairs + 2
+        attached = pairs + 3
         per_step = summary["events"] / 2 / attached
         hook_ns = cost_of_a_hook()
         cpu = statistics.median(row["cpu_ns"] for row in facts["rows"] if not row["on"])

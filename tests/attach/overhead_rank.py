@@ -61,11 +61,14 @@ def stepper(framework):
 
 
 class Shardscope:
-    """Takes the wrappers out of their classes and puts them back."""
+    """Takes the wrappers out of their classes and torch's global hooks of modules out of its tables, and puts them back."""
 
     def __init__(self):
         from shardscope import _hooks
         self.hooks = _hooks
+        module = torch.nn.modules.module
+        self.tables = [(table, dict(table)) for table in (module._global_forward_pre_hooks, module._global_forward_hooks,
+                                                          module._global_forward_hooks_always_called)]
         self.wrapped = [(owner, name, vars(owner)[name], own, before) for owner, name, own, before in _hooks._undo]
         self.on = True
 
@@ -73,6 +76,9 @@ class Shardscope:
         if on == self.on:
             return
         self.on = on
+        for table, hooks in self.tables:
+            table.clear()
+            table.update(hooks if on else {})
         for owner, name, value, own, before in self.wrapped if on else reversed(self.wrapped):
             if on or own:
                 setattr(owner, name, value if on else before)
@@ -114,6 +120,7 @@ def main():
         dist.init_process_group("gloo")
     torch.manual_seed(0)
     model, step = stepper(framework)
+    step()  # after it all hooks are there
     watch = {"shardscope": Shardscope, "profiler": Profiler, "comms_logger": CommsLogger}[watcher]()
     for on in (True, False, True, False):  # warm, traces recorded
         watch.set(on)

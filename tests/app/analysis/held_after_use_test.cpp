@@ -33,7 +33,8 @@ struct HeldRun {
   std::int64_t held_ns = 5 * kUnitNs;  ///< between the uses
   std::int64_t late_ns = 0;            ///< after its second use, until it is released
   std::int64_t gathered_bytes = 4000, other_bytes = 1000;  ///< in memory at the peak
-  bool nested = false;  ///< the parameter is that of a module inside of the one that has spans
+  bool nested = false;       ///< the parameter is that of a module inside of the one for which it is gathered
+  bool inner_spans = false;  ///< that module has spans too, of a tenth
 };
 
 /// Steps of 10 ms: the parameter is gathered at 1 ms, used until 2 ms, kept, and used from then on.
@@ -58,6 +59,9 @@ store::Store& made(RunBuilder& builder, const HeldRun& run) {
       memory(at + kUnitNs, EventKind::memory_alloc, ev::MemoryCategory::param_gathered, gathered, gathered);
       status(at + kUnitNs, plan::ParamStatus::available, ev::StatusCause::fetch);
       builder.span(rank, at + kUnitNs + 1, kept, EventKind::module_begin, StreamId::compute, 1, step);
+      if (run.inner_spans)
+        for (const std::int64_t use : {at + kUnitNs + 2, again + 1})
+          builder.span(rank, use, use + kUnitNs / 10, EventKind::module_begin, StreamId::compute, 2, step);
       for (std::size_t i = 0; i < run.reasons.size(); ++i)
         builder.instant(rank, kept + static_cast<std::int64_t>(i), EventKind::release_kept, StreamId::host, 1,
                         0, ev::kNoId, static_cast<std::uint8_t>(run.reasons[i]), 1000);
@@ -122,11 +126,20 @@ std::vector<HeldStretch> stretches_of(const HeldRun& run) {
   return held_long(store, 0, store.steps()[2]).stretches;
 }
 
-/// FSDP2's spans are those of its groups. Elsewhere a module without a span did not run, and used nothing.
+/// FSDP2's groups use all of their parameters for as long as they run. Elsewhere a module without a span did
+/// not run, and used nothing.
 TEST(HeldAfterUse, AGroupUsesWhatItsModulesHave) {
-  EXPECT_TRUE(advises(held({.framework = "FSDP2", .reasons = {KeepReason::reshard_off}, .nested = true}),
-                      "reshard_after_forward=True"));
+  HeldRun grouped{.framework = "FSDP2", .reasons = {KeepReason::reshard_off}, .nested = true};
+  EXPECT_TRUE(advises(held(grouped), "reshard_after_forward=True"));
   EXPECT_FALSE(held({.reasons = {KeepReason::reshard_off}, .nested = true}));
+  const std::vector<HeldStretch> without = stretches_of(grouped);
+  grouped.inner_spans = true;
+  const std::vector<HeldStretch> with_spans = stretches_of(grouped);
+  ASSERT_EQ(with_spans.size(), without.size());
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    EXPECT_EQ(with_spans[i].begin_ns, without[i].begin_ns);
+    EXPECT_EQ(with_spans[i].end_ns, without[i].end_ns);
+  }
 }
 
 TEST(HeldAfterUse, TheLiveLimitReleasesWhatAModuleReturnedWhereItIsKeptToIt) {
