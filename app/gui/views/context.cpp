@@ -293,9 +293,8 @@ void Context::empty(const Rect& rect, std::string_view title, std::string_view h
   const float hint_height = canvas.paragraph_height(w, hint, Font::small);
   const float y = rect.y + std::max(8.0F, (rect.h - hint_height - 22) / 2);
   canvas.text_in({rect.x + 16, y, rect.w - 32, 20}, title, colors().text, Font::body, Align::centre);
-  const float hint_width = std::min(w, canvas.width(hint, Font::small) + 1);
-  canvas.paragraph({rect.x + (rect.w - hint_width) / 2, y + 24, hint_width, rect.bottom() - y - 24}, hint,
-                   colors().muted, Font::small);
+  canvas.paragraph({rect.x + (rect.w - w) / 2, y + 24, w, rect.bottom() - y - 24}, hint, colors().muted,
+                   Font::small, Align::centre);
 }
 
 }  // namespace shardscope::gui
