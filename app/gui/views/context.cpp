@@ -255,6 +255,16 @@ void Context::draw_tip() {
   ImGui::PopStyleVar(2);
 }
 
+std::string Context::tip_line() const {
+  if (tip_.title.empty()) return tip_text_;
+  std::string line = tip_.title;
+  for (const std::string& part : {tip_.subtitle, tip_.reason})
+    if (!part.empty()) line += "; " + part;
+  for (const Field& field : tip_.fields)
+    line += "; " + field.label + ": " + field.value + (field.unit.empty() ? "" : " " + field.unit);
+  return line;
+}
+
 void Context::draw_details(float widest) const {
   const Palette& c = colors();
   const auto text_of = [](const Field& field) {
