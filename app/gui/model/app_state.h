@@ -68,9 +68,11 @@ struct AppState {
   /// The span under the pointer in the last frame; spans of the same name are highlighted.
   std::optional<store::Span> hovered_span;
   TimeAxis time;
-  bool time_placed = false;  ///< the initial range has been set
-  bool follow = true;        ///< live: the range follows the newest event
-  bool own_length = false;   ///< zoomed by hand while following: ViewOptions::followed_steps waits until then
+  TimeAxis memory_time;              ///< memory_axis() of linked_axes.h
+  std::uint64_t memory_time_of = 0;  ///< Session::number() that it is of
+  bool time_placed = false;          ///< the initial range has been set
+  bool follow = true;                ///< live: the range follows the newest event
+  bool own_length = false;  ///< zoomed by hand while following: ViewOptions::followed_steps waits until then
   std::optional<std::int64_t> cursor_ns;  ///< the time looked at; empty: the live edge, or the end
 
   /// Time under the pointer: hover_ns is drawn by every panel with a time axis; the panel

@@ -10,6 +10,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/live_notes.h"
 #include "app/gui/model/span_text.h"
 #include "app/gui/model/step_of.h"
 
@@ -52,23 +53,6 @@ Cell length_cell(const store::Store& store, const Note& note) {
 
 }  // namespace
 
-void Notebook::show(const Session& run) {
-  if (run_ == run.number()) return;
-  const std::uint64_t version = version_ + 1;
-  *this = {};
-  version_ = version;
-  run_ = run.number();
-  source_ = run.source();
-  if (run.live() || !run.info()) return;
-  path_ = exporter::notes_path(source_);
-  run_id_ = run.store().has_tables() ? run.store().tables().run_id : std::string();
-  try {
-    notes_ = exporter::read_notes(path_, run_id_);
-  } catch (const std::exception& failed) {
-    problem_ = std::string("Notes not read: ") + failed.what();
-  }
-}
-
 namespace {
 
 /// False if the limit is reached.
@@ -86,7 +70,55 @@ bool apply(std::vector<Note>& notes, const std::string& id, const std::optional<
   return true;
 }
 
+std::string run_id_of(const Session& run) {
+  return run.store().has_tables() ? run.store().tables().run_id : std::string();
+}
+
 }  // namespace
+
+void Notebook::show(const Session& run) {
+  const bool same = run_ == run.number();
+  // A live run tells its id with its first tables, and another run may come to its endpoint.
+  if (same && (!run.live() || run_id_of(run) == run_id_)) return;
+  const std::uint64_t version = version_ + 1;
+  std::vector<Note> without_file;
+  if (same && run_id_.empty()) without_file = std::move(notes_);
+  *this = {};
+  version_ = version;
+  run_ = run.number();
+  source_ = run.source();
+  run_id_ = run_id_of(run);
+  open(run);
+  for (const Note& note : without_file) change(note.id, note);
+}
+
+void Notebook::open(const Session& run) {
+  const bool recorded = run.recorded() && run.info();
+  if (recorded)
+    path_ = exporter::notes_path(source_);
+  else if (run.live())
+    path_ = live_notes_path(run_id_);
+  if (path_.empty()) return;
+  try {
+    notes_ = exporter::read_notes(path_, run_id_);
+  } catch (const std::exception& failed) {
+    problem_ = std::string("Notes not read: ") + failed.what();
+    return;
+  }
+  if (recorded) live_path_ = live_notes_path(run_id_);
+  if (!live_path_.empty()) join_live();
+}
+
+void Notebook::join_live() {
+  try {
+    for (const Note& note : exporter::read_notes(live_path_, run_id_))
+      if (find(note.id) == nullptr) unsaved_[note.id] = note;
+  } catch (const std::exception& failed) {
+    problem_ = std::string("Notes made on the live run not read: ") + failed.what();
+    live_path_.clear();
+  }
+  if (!unsaved_.empty()) problem_ = save();
+}
 
 void Notebook::change(const std::string& id, const std::optional<Note>& to) {
   ++version_;
@@ -106,6 +138,19 @@ void Notebook::change(const std::string& id, const std::optional<Note>& to) {
   }
   unsaved_[id] = to;
   problem_ = save();
+  if (!live_path_.empty()) change_live(id, to);
+}
+
+/// A note that was joined from the live run is changed there too, or would come back with the next opening.
+void Notebook::change_live(const std::string& id, const std::optional<Note>& to) {
+  try {
+    std::vector<Note> notes = exporter::read_notes(live_path_, run_id_);
+    if (std::ranges::find(notes, id, &Note::id) == notes.end()) return;
+    (void)apply(notes, id, to);
+    exporter::write_notes(live_path_, run_id_, notes);
+  } catch (const std::exception& failed) {
+    if (problem_.empty()) problem_ = failed.what();
+  }
 }
 
 std::string Notebook::save() {
@@ -126,6 +171,9 @@ std::string Notebook::save() {
   sort(notes);
   if (!foreign_) {
     try {
+      std::error_code ignored;  // without the folder the file cannot be written either
+      if (path_ == live_notes_path(run_id_))
+        std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
       exporter::write_notes(path_, run_id_, notes);
       unsaved_.clear();
       notes_ = std::move(notes);

@@ -1,4 +1,5 @@
-// The user's notes on the current run: stored beside its recording, written at each change.
+// The user's notes on the current run: stored beside its recording, of a live run by its id (live_notes.h),
+// written at each change.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ using exporter::Note;
 
 class Notebook {
  public:
-  /// Call once per frame: reads the notes when another run is shown. Notes on a live run have no file.
+  /// Call once per frame: reads the notes when another run is shown, or when a live run has told its id. A
+  /// recording also gets the notes that were made while its run was watched.
   void show(const Session& run);
   /// Makes the next show() read the notes again, also for the same recording.
   void forget() noexcept { run_ = 0; }
@@ -50,6 +52,10 @@ class Notebook {
   /// Changes of this window that are not in the file yet, by id; nullopt: removed.
   using Changes = std::map<std::string, std::optional<Note>>;
   void change(const std::string& id, const std::optional<Note>& to);
+  void open(const Session& run);
+  void change_live(const std::string& id, const std::optional<Note>& to);
+  /// Copies notes made on the live run into the recording's file.
+  void join_live();
   /// Keeps the note for restore(), if there is one.
   void keep(std::string_view id);
   /// Rereads the file, applies the changes and writes it. Returns the message for problem().
@@ -58,6 +64,7 @@ class Notebook {
   bool foreign_ = false;   ///< the file is unreadable and could not be renamed
   Changes unsaved_;
   std::string source_, path_, run_id_, problem_;
+  std::string live_path_;    ///< of a recording: the notes made while its run was watched; else empty
   std::vector<Note> notes_;  ///< those of the file with the unsaved changes
   std::vector<Note> undo_;   ///< notes as they were before each change, the last change at the end
   std::uint64_t version_ = 0;

@@ -13,6 +13,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::string_view kLine = "RankOrder=";
+constexpr char kLevels = ';';                                 // before the levels of lanes, after the order
 constexpr std::string_view kShown = "own", kAside = "aside";  // aside: another order was shown
 
 /// The group of a rank and its index there; null: not shown.
@@ -50,6 +51,9 @@ std::vector<std::uint32_t> numbers_of(std::string_view text) {
   std::ranges::sort(sorted);
   return std::ranges::adjacent_find(sorted) == sorted.end() ? out : std::vector<std::uint32_t>{};
 }
+
+/// The user has moved a rank, or hidden levels of a lane.
+bool of_the_user(const RankArrangement& ranks) { return !ranks.own_order.empty() || !ranks.crops.empty(); }
 
 }  // namespace
 
@@ -180,8 +184,7 @@ const RankArrangement* KeptOrders::of(const std::string& source) const {
 void KeptOrders::put(const std::string& source, const RankArrangement& ranks) {
   std::erase_if(orders_, [&](const auto& one) { return one.first == source; });
   // The settings file separates entries by lines and fields by tabs.
-  if (ranks.own_order.empty() || (source + ranks.grouping).find_first_of("\n\r\t") != std::string::npos)
-    return;
+  if (!of_the_user(ranks) || (source + ranks.grouping).find_first_of("\n\r\t") != std::string::npos) return;
   orders_.emplace(orders_.begin(), source, ranks);
   if (orders_.size() > kMost) orders_.resize(kMost);
 }
@@ -194,6 +197,7 @@ std::vector<std::string> KeptOrders::lines() const {
     line += "\t" + ranks.grouping + "\t";
     for (std::size_t i = 0; i < ranks.own_order.size(); ++i)
       line += (i == 0 ? "" : ",") + std::to_string(ranks.own_order[i]);
+    if (!ranks.crops.empty()) line += kLevels + crops_line(ranks.crops);
     line += "\t" + source;
   }
   return out;
@@ -207,9 +211,12 @@ void KeptOrders::take_line(std::string_view line) {
   if (shown != kShown && shown != kAside) return;
   ranks.order = shown == kShown ? RankOrder::own : RankOrder::number;
   ranks.grouping = take_field(line);
-  ranks.own_order = numbers_of(take_field(line));
+  const std::string_view numbers = take_field(line);
+  const std::size_t levels = numbers.find(kLevels);
+  ranks.own_order = numbers_of(numbers.substr(0, levels));
+  if (levels != std::string_view::npos) ranks.crops = crops_from(numbers.substr(levels + 1));
   const std::string source(line);
-  if (ranks.own_order.empty() || source.empty() || of(source) != nullptr) return;
+  if (!of_the_user(ranks) || source.empty() || of(source) != nullptr) return;
   orders_.emplace_back(source, std::move(ranks));
 }
 
@@ -218,14 +225,15 @@ bool KeptOrders::follow(AppState& app) {
     run_ = app.run->number();
     const RankArrangement* const kept = of(kept_as(*app.run));
     had_order_ = kept != nullptr;
-    if (kept != nullptr) arrange(app.timeline, *kept);
+    if (kept != nullptr && !kept->own_order.empty()) arrange(app.timeline, *kept);
+    app.timeline.crops = kept != nullptr ? kept->crops : LaneCrops{};
     last_ = arrangement_of(app.timeline);
     return false;
   }
   const RankArrangement now = arrangement_of(app.timeline);
   if (now == last_) return false;
   // Undoing the first move deletes what was saved since, but never an order saved by an earlier window.
-  const bool changes = !now.own_order.empty() || (!had_order_ && !last_.own_order.empty());
+  const bool changes = of_the_user(now) || (!had_order_ && of_the_user(last_)) || now.crops != last_.crops;
   if (changes) put(kept_as(*app.run), now);
   last_ = now;
   return changes;

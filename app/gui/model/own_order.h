@@ -1,4 +1,5 @@
-// The user's own order of ranks in the timeline: made by dragging or keys, saved in the settings.
+// The user's own order of ranks in the timeline: made by dragging or keys, saved in the settings with the
+// levels of lanes that are hidden.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,7 @@ class KeptOrders {
   static constexpr std::size_t kMost = 12;
   /// Null if there is none.
   [[nodiscard]] const RankArrangement* of(const std::string& source) const;
-  /// Without an own order the entry is removed.
+  /// Without an own order or hidden levels the entry is removed.
   void put(const std::string& source, const RankArrangement& ranks);
   [[nodiscard]] std::vector<std::string> lines() const;
   /// Ignores lines of other kinds.

@@ -107,6 +107,7 @@ std::string follow_link(AppState& app, std::string_view link) {
   std::uint32_t rank = ev::kNoId;
   bool ranged = false;
   std::string span;
+  std::optional<std::string> find;
   std::optional<TimeRange> measured;
   while (!link.empty()) {
     const std::size_t end = std::min(link.find('&'), link.size());
@@ -133,6 +134,8 @@ std::string follow_link(AppState& app, std::string_view link) {
         return "measured='" + value + "' is not a time range; write for example measured=1.2s-1.5s";
     } else if (key == "span") {
       span = value;
+    } else if (key == "find") {
+      find = value;
     } else if (key == "rank") {
       const auto number = number_from(value);
       if (!number || !has_rank(app, *number)) return wrong;
@@ -172,6 +175,7 @@ std::string follow_link(AppState& app, std::string_view link) {
   }
   go_to_place(app, place);
   if (measured) app.measured = measured;
+  if (find) app.find.words = *find;
   if (!span.empty() && !select_span_at(app, rank, span))
     return "span='" + span + "' is not a span of this run; the rest of the link was followed";
   if (!ranged && place.cursor_ns) app.jump_to(*place.cursor_ns);
@@ -187,13 +191,14 @@ bool Place::same_as(const Place& other) const noexcept {
 }
 
 RankArrangement arrangement_of(const TimelineOptions& options) {
-  return {options.order, options.grouping, options.own_order};
+  return {options.order, options.grouping, options.own_order, options.crops};
 }
 
 void arrange(TimelineOptions& options, const RankArrangement& ranks) {
   options.order = ranks.order;
   options.grouping = ranks.grouping;
   options.own_order = ranks.own_order;
+  options.crops = ranks.crops;
 }
 
 Place place_of(const AppState& app) {
@@ -261,6 +266,7 @@ std::string link_of(const AppState& app) {
     out += "&module=" + escaped(module_name(app.store(), s.module));
   if (s.span && s.rank != ev::kNoId) out += "&span=" + escaped(span_place_text(s));
   if (app.measured) out += "&measured=" + range_text(*app.measured);
+  if (!app.find.words.empty()) out += "&find=" + escaped(app.find.words);
   return out;
 }
 

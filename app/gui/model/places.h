@@ -15,11 +15,12 @@ namespace shardscope::gui {
 
 struct AppState;
 
-/// How the ranks of the timeline are arranged.
+/// How the ranks of the timeline are arranged, and which levels of their lanes are hidden.
 struct RankArrangement {
   RankOrder order = RankOrder::number;
   std::string grouping = kByNode;
   std::vector<std::uint32_t> own_order;
+  LaneCrops crops = {};
   friend bool operator==(const RankArrangement&, const RankArrangement&) = default;
 };
 [[nodiscard]] RankArrangement arrangement_of(const TimelineOptions& options);
@@ -31,7 +32,7 @@ struct Place {
   std::optional<std::int64_t> cursor_ns;
   Selection selection;
   bool follow = false;    ///< the range follows a live run: same_as() ignores it
-  RankArrangement ranks;  ///< included so that moving a rank can be undone
+  RankArrangement ranks;  ///< included so that moving a rank or hiding levels of a lane can be undone
   [[nodiscard]] bool same_as(const Place& other) const noexcept;
 };
 [[nodiscard]] Place place_of(const AppState& app);
@@ -60,7 +61,7 @@ class PlaceHistory {
 
 /// The place as text: "run.zscope#at=1234567ns&range=1000ns-2000ns&rank=3&param=h.3.attn.weight". Uses names
 /// instead of ids, so that it is valid for another recording of the same model. Also the selected span
-/// ("span=", which other recordings lack) and the measured range.
+/// ("span=", which other recordings lack), the measured range, and the words of Find.
 [[nodiscard]] std::string link_of(const AppState& app);
 /// Goes to the place in `text`: a step ("12", "step 12"), a time since the run's first event ("1.25 s", "830
 /// ms"), a rank ("rank 3"), or a link. Returns an error message, empty on success.

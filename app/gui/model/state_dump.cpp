@@ -131,6 +131,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
   out["rows"] = {{"counters", nlohmann::json::array()}, {"params", nlohmann::json::array()}};
   for (const RowCounter counter : app.timeline.counters) out["rows"]["counters"].push_back(word(counter));
   out["rows"]["sampled"] = app.timeline.sampled;
+  out["rows"]["crops"] = crops_line(app.timeline.crops);
   for (const std::uint32_t param : app.timeline.params)
     out["rows"]["params"].push_back(param_name(data, param));
   out["related"] = nlohmann::json::array();

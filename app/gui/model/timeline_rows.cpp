@@ -51,10 +51,11 @@ constexpr std::array kLanes{Lane{RowKind::host, ev::StreamId::host, kLaneDepths}
                             Lane{RowKind::worker, ev::StreamId::worker, kLaneDepths}};
 
 bool hidden(const Lane& lane, const ViewOptions& view) {
-  const bool collectives = lane.kind == RowKind::gather || lane.kind == RowKind::reduce;
   const bool transfers =
       lane.kind == RowKind::copy || lane.kind == RowKind::nvme || lane.kind == RowKind::worker;
-  return (collectives && view.hides(ItemClass::collectives)) ||
+  return (lane.kind == RowKind::gather && view.hides(ItemClass::gathers)) ||
+         (lane.kind == RowKind::reduce && view.hides(ItemClass::reductions)) ||
+         (lane.kind == RowKind::host && view.hides(ItemClass::steps)) ||
          (transfers && view.hides(ItemClass::transfers));
 }
 
@@ -67,7 +68,8 @@ std::uint32_t rows_left_out(const store::Store& store, std::uint32_t rank, const
   std::uint32_t out = 0;
   for (const Lane& lane : kLanes) {
     if (hidden(lane, options.view)) continue;
-    const std::uint8_t all = visible_depths(store, rank, lane.stream, lane.most);
+    const std::uint8_t all =
+        levels_shown(options.crops, {rank, lane.stream}, visible_depths(store, rank, lane.stream, lane.most));
     const std::uint8_t shown = depths_shown(lane, options);
     out += all > shown ? all - shown : 0U;
   }
@@ -294,6 +296,7 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
     y += height + kLaneGap;
   };
   const auto add_counters = [&](std::uint32_t rank) {
+    if (options.view.hides(ItemClass::curves)) return;
     for (const RowCounter counter : options.counters) {
       if (of_all_ranks(counter) != (rank == ev::kNoId)) continue;
       add(RowKind::counter, rank, 0, options.view.curve_height, false);
@@ -309,19 +312,25 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
     const float lane = options.view.lane_height;
     for (const Lane& one : kLanes) {
       if (hidden(one, options.view)) continue;
-      const std::uint8_t depths =
-          std::min(visible_depths(store, rank, one.stream, one.most), depths_shown(one, options));
-      for (std::uint8_t d = 0; d < depths; ++d) add(one.kind, rank, d, lane, false);
+      const std::uint8_t all = visible_depths(store, rank, one.stream, one.most);
+      const std::uint8_t chosen = levels_shown(options.crops, {rank, one.stream}, all);
+      const std::uint8_t depths = std::min(chosen, depths_shown(one, options));
+      for (std::uint8_t d = 0; d < depths; ++d) {
+        add(one.kind, rank, d, lane, false);
+        if (d == 0) out.rows.back().cropped = static_cast<std::uint8_t>(all - chosen);
+      }
       if (one.kind == RowKind::compute && depths != 0 && !options.view.hides(ItemClass::waits))
         add(RowKind::waits, rank, 0, lane, false);
     }
     for (const ev::StreamId stream : kGpuRows) {
       if (options.view.hides(ItemClass::gpu)) continue;
       // Lanes of a GPU's own streams have one row; spans of a program's lanes may be nested.
-      const std::uint8_t depths = visible_depths(store, rank, stream, kLaneDepths);
+      const std::uint8_t all = visible_depths(store, rank, stream, kLaneDepths);
+      const std::uint8_t depths = levels_shown(options.crops, {rank, stream}, all);
       for (std::uint8_t d = 0; d < depths; ++d) {
         add(RowKind::gpu, rank, d, lane, false);
         out.rows.back().gpu_lane = stream;
+        if (d == 0) out.rows.back().cropped = static_cast<std::uint8_t>(all - depths);
         if (d == 0) out.rows.back().given_name = store::given_lane_name(store, {rank, stream});
       }
     }

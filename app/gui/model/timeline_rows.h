@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/gui/model/lane_crops.h"
 #include "app/gui/model/rank_groups.h"
 #include "app/gui/model/view_options.h"
 #include "app/store/store.h"
@@ -74,7 +75,8 @@ struct TimelineRow {
   std::uint32_t param = ev::kNoId;     ///< param and status rows
   std::string given_name{};            ///< lane name given by the run, or host of a node; empty: none
   std::vector<std::uint32_t> ranks{};  ///< node rows: its ranks, from top to bottom
-  std::uint32_t left_out = 0;          ///< rank rows: number of its lane rows that are hidden
+  std::uint32_t left_out = 0;  ///< rank rows: number of its lane rows that are hidden for lack of room
+  std::uint8_t cropped = 0;    ///< first row of a lane: number of deeper levels hidden by the user
   /// The lane of the row; counter, param and status rows return a lane without a rank.
   [[nodiscard]] store::LaneId lane() const noexcept;
   [[nodiscard]] bool is_lane() const noexcept { return kind < RowKind::counter && kind != RowKind::node; }
@@ -103,8 +105,9 @@ struct RowChoices {
 void take_line(RowChoices& choices, std::string_view line);
 
 struct TimelineOptions : RowChoices {
-  ViewOptions view;                              ///< hidden classes and lane height: saved in the settings
-  bool heat = false;                             ///< the effective `rank_height`: resolve_height()
+  ViewOptions view;   ///< hidden classes and lane height: saved in the settings
+  bool heat = false;  ///< the effective `rank_height`: resolve_height()
+  LaneCrops crops;
   std::vector<std::uint32_t> own_order;          ///< kept while another order is shown; empty: none
   std::vector<RankGroup> groups;                 ///< in the effective order: arrange_ranks(); empty: by host
   std::string filter;                            ///< as text: rank_filter.h

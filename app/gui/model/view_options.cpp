@@ -11,7 +11,9 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::string_view kHidden = "Hidden=", kHeight = "LaneHeight=", kCurveHeight = "CurveHeight=",
-                           kStepTarget = "StepTarget=", kFollowedSteps = "FollowedSteps=";
+                           kStepTarget = "StepTarget=", kFollowedSteps = "FollowedSteps=",
+                           kLinked = "LinkedAxes=";
+constexpr unsigned kMemoryBit = 1, kStepsBit = 2;
 
 template <typename Number = unsigned>
 std::optional<Number> number_after(std::string_view line, std::string_view key) {
@@ -33,8 +35,9 @@ void take_height(std::string_view line, std::string_view key, float lowest, floa
 }  // namespace
 
 const char* word(ItemClass what) noexcept {
-  static constexpr const char* kWords[kItemClasses] = {
-      "modules", "waits", "collectives", "kernels", "GPU lanes", "marks", "notes", "transfers", "own spans"};
+  static constexpr const char* kWords[kItemClasses] = {"modules",   "waits",      "gathers", "kernels",
+                                                       "GPU lanes", "marks",      "notes",   "transfers",
+                                                       "own spans", "reductions", "steps",   "curves"};
   return kWords[static_cast<int>(what)];
 }
 
@@ -51,7 +54,8 @@ bool hides(const ViewOptions& options, instrumentation::EventKind kind) noexcept
     case EventKind::module_begin:
       return options.hides(ItemClass::modules);
     case EventKind::collective_begin:
-      return options.hides(ItemClass::collectives);
+      // One of the two is hidden with its lane.
+      return options.hides(ItemClass::gathers) && options.hides(ItemClass::reductions);
     case EventKind::kernel_begin:
       return options.hides(ItemClass::kernels);
     case EventKind::gpu_begin:
@@ -80,7 +84,9 @@ std::vector<std::string> lines_of(const ViewOptions& options) {
           std::string(kHeight) + std::to_string(std::lround(options.lane_height)),
           std::string(kCurveHeight) + std::to_string(std::lround(options.curve_height)),
           std::string(kStepTarget) + std::to_string(options.step_target_ns),
-          std::string(kFollowedSteps) + std::to_string(options.followed_steps)};
+          std::string(kFollowedSteps) + std::to_string(options.followed_steps),
+          std::string(kLinked) + std::to_string((options.memory_linked ? kMemoryBit : 0) |
+                                                (options.steps_linked ? kStepsBit : 0))};
 }
 
 void take_line(ViewOptions& options, std::string_view line) {
@@ -95,6 +101,10 @@ void take_line(ViewOptions& options, std::string_view line) {
   if (const auto steps = number_after(line, kFollowedSteps);
       steps && *steps <= ViewOptions::kMostFollowedSteps)
     options.followed_steps = *steps;
+  if (const auto linked = number_after(line, kLinked); linked && *linked <= (kMemoryBit | kStepsBit)) {
+    options.memory_linked = (*linked & kMemoryBit) != 0;
+    options.steps_linked = (*linked & kStepsBit) != 0;
+  }
 }
 
 }  // namespace shardscope::gui

@@ -12,17 +12,20 @@
 namespace shardscope::gui {
 
 enum class ItemClass : std::uint8_t {
-  modules,      ///< module spans
-  waits,        ///< the lane of waits, and waits in the compute lane
-  collectives,  ///< the gather and reduce lanes
-  kernels,      ///< kernel spans on the compute lane
-  gpu,          ///< the lanes of GPU streams
-  marks,        ///< search hits, arrows, marks of late and early gathers
-  notes,        ///< flags of notes and bookmarks
-  transfers,    ///< the lanes of copies, of NVMe and of the host's workers
-  own_spans,    ///< spans that the program names itself
+  modules,     ///< module spans
+  waits,       ///< the lane of waits, and waits in the compute lane
+  gathers,     ///< the lane of gathers
+  kernels,     ///< kernel spans on the compute lane
+  gpu,         ///< the lanes of GPU streams
+  marks,       ///< search hits, arrows, marks of late and early gathers
+  notes,       ///< flags of notes and bookmarks
+  transfers,   ///< the lanes of copies, of NVMe and of the host's workers
+  own_spans,   ///< spans that the program names itself
+  reductions,  ///< the lane of reductions
+  steps,       ///< the lane of steps, micro-steps and pauses
+  curves,      ///< the rows of curves and counters
 };
-inline constexpr int kItemClasses = 9;
+inline constexpr int kItemClasses = 12;
 [[nodiscard]] const char* word(ItemClass what) noexcept;
 
 struct ViewOptions {
@@ -37,6 +40,8 @@ struct ViewOptions {
   std::int64_t step_target_ns = 0;   ///< target without pauses; longer steps are marked. 0: none
   /// Steps in the timeline's range while it follows a live run; 0: the range keeps its length.
   std::uint32_t followed_steps = 0;
+  bool memory_linked = true;  ///< the memory curve shows the timeline's range (linked_axes.h)
+  bool steps_linked = false;  ///< plots of values per step show the steps of the timeline's range
   [[nodiscard]] bool hides(ItemClass what) const noexcept {
     return (hidden >> static_cast<unsigned>(what) & 1U) != 0;
   }

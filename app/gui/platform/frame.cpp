@@ -151,13 +151,15 @@ bool Frame::leave_menus() {
 
 void Frame::choose_navigation(bool several) {
   ImGuiIO& io = ImGui::GetIO();
-  constexpr int kTab = 258, kF6 = 295, kLeftAlt = 342, kRightAlt = 346;
+  constexpr int kTab = 258, kF4 = 293, kF6 = 295, kLeftAlt = 342, kRightAlt = 346;
   // From Tab, F6 or Alt until the pointer is used or Escape is pressed: ImGui applies a change of navigation
   // in the next frame.
   for (const KeyPress& press : keys_) {
-    if (press.code == kTab || press.code == kF6 || press.code == kLeftAlt || press.code == kRightAlt)
+    if (press.code == kTab || press.code == kF4 || press.code == kF6 || press.code == kLeftAlt ||
+        press.code == kRightAlt)
       by_keyboard_ = true;
-    else if (press.code == key::kEscape && ImGui::GetCurrentContext()->OpenPopupStack.Size == 0)
+    else if (press.code == key::kEscape && !workspace_.ui().key_tip.shown() &&
+             ImGui::GetCurrentContext()->OpenPopupStack.Size == 0)
       by_keyboard_ = leave_menus();
   }
   if (several) enter_menus();
@@ -185,6 +187,7 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   ImGuiIO& io = ImGui::GetIO();
   const Palette colors = app.own_colours.applied(app.theme);
   apply_theme(colors);
+  workspace_.ui().key_tip.put_pointer();
   choose_navigation(panel.empty() || panel == "workspace");
   ImGui::NewFrame();
   // Rasterize glyphs at the screen's density; ImGui does this only for its current

@@ -1,12 +1,43 @@
-// The strip below the top bar: a pause, a lost connection, a failed rank, an incomplete recording.
+// Strips below the top bar: a pause, a lost connection, a failed rank, an incomplete recording; lost and late
+// events.
 #include <algorithm>
+#include <array>
 
 #include "app/gui/model/format.h"
 #include "app/gui/views/run_to.h"
 #include "app/gui/views/workspace.h"
+#include "app/store/losses.h"
 #include "app/store/rank_end.h"
 
 namespace shardscope::gui {
+namespace {
+
+/// A line with a mark in `color` at the top of `room`. `opens`: a click opens something. Its tooltip has the
+/// text that does not fit, or `tip`.
+Rect warning_strip(Context& ctx, Rect& room, Rgb color, const std::string& text, const std::string& hint,
+                   const std::string& tip, bool opens) {
+  const Palette& c = ctx.colors();
+  const Rect strip = room.take_top(26);
+  constexpr float kGround = 0.18F;  // the hint is readable also on the brightest, that of a warning
+  ctx.canvas.fill(strip, mix(c.panel, color, kGround));
+  ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
+  Rect line = strip.inset(16, 0);
+  const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
+  const bool over = ctx.hovered(strip);
+  const bool cut =
+      ctx.canvas.text_in(line.take_left(w), text, opens && over ? c.accent : c.text, Font::strong);
+  constexpr float kNarrowestHint = 120;  // narrower: only its first word
+  const bool room_for_hint = line.w >= kNarrowestHint;
+  const bool hint_cut =
+      room_for_hint ? ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) : !hint.empty();
+  if (over && !tip.empty())
+    ctx.tip(tip);
+  else if (over && (cut || hint_cut))
+    ctx.tip(hint.empty() ? text : text + ": " + hint);
+  return strip;
+}
+
+}  // namespace
 
 void Workspace::banner(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
@@ -58,26 +89,29 @@ void Workspace::banner(Context& ctx, Rect& room) {
       hint += " (and " + std::to_string(app.run->info()->problems.size() - 1) + " more)";
   }
   if (text.empty()) return;
-  const Rect strip = room.take_top(26);
-  constexpr float kGround = 0.18F;  // the hint is readable also on the brightest, that of a warning
-  ctx.canvas.fill(strip, mix(c.panel, color, kGround));
-  ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
-  Rect line = strip.inset(16, 0);
-  const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
-  const bool cut = ctx.canvas.text_in(
-      line.take_left(w), text, panel != nullptr && ctx.hovered(strip) ? c.accent : c.text, Font::strong);
-  if (panel != nullptr) {
-    placed_.push_back({"banner", strip});
-    if (ctx.hovered(strip)) ctx.tip(tip);
-    if (ctx.activated(strip, "diagnosis")) ctx.ui.show_panel = panel;
+  const Rect strip = warning_strip(ctx, room, color, text, hint, tip, panel != nullptr);
+  if (panel == nullptr) return;
+  placed_.push_back({"banner", strip});
+  if (ctx.activated(strip, "diagnosis")) ctx.ui.show_panel = panel;
+}
+
+/// Events of a live run that are lost or late, and its warnings, whatever the banner above says.
+void Workspace::notice_strip(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  if (!app.run->live()) return;
+  if (const std::array key{app.run->number(), app.store().revision()}; losses_of_ != key) {
+    losses_of_ = key;
+    losses_ = store::losses_of(app.store());
   }
-  constexpr float kNarrowestHint = 120;  // narrower: only its first word
-  const bool room_for_hint = line.w >= kNarrowestHint;
-  const bool hint_cut =
-      room_for_hint ? ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) : !hint.empty();
-  // A tooltip over the whole strip with the text that does not fit.
-  if (panel == nullptr && (cut || hint_cut) && ctx.hovered(strip))
-    ctx.tip(hint.empty() ? text : text + ": " + hint);
+  notices_.look(app.run->number(), losses_, app.store().messages(), app.run->traffic(), ctx.seconds);
+  const auto notice = notices_.at(ctx.seconds);
+  if (!notice) return;
+  const Rgb color = notice->bad ? ctx.colors().of(Meaning::trouble) : ctx.colors().warning;
+  const Rect strip =
+      warning_strip(ctx, room, color, notice->what, notice->hint,
+                    notice->what + ": " + notice->hint + "\nClick: the panel with the details", true);
+  placed_.push_back({"notice_strip", strip, {notice->what, notice->hint}});
+  if (ctx.activated(strip, "notice")) ctx.ui.show_panel = notice->panel;
 }
 
 /// Progress of the recording of a live run, with its file and a Stop button.

@@ -185,10 +185,12 @@ float Canvas::each_line(float room, std::string_view what, Font font, const Line
   return y;
 }
 
-float Canvas::paragraph(const Rect& rect, std::string_view what, Rgb color, Font font) {
+float Canvas::paragraph(const Rect& rect, std::string_view what, Rgb color, Font font, Align align) {
   return each_line(rect.w, what, font, [&](float y, std::string_view piece) {
     if (y + line_height(font) > rect.h) return false;
-    text(rect.x, rect.y + y, piece, color, font);
+    const float spare = rect.w - width(piece, font);
+    const float x = align == Align::left ? 0 : align == Align::right ? spare : spare / 2;
+    text(std::floor(rect.x + x), rect.y + y, piece, color, font);
     return true;
   });
 }

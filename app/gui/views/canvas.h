@@ -71,7 +71,8 @@ class Canvas {
   /// arbitrary colours.
   bool text_on_plate(const Rect& rect, std::string_view text, Rgb color, Rgb ground, Font font);
   /// Breaks at spaces; draws only lines that fit. Returns the height used.
-  float paragraph(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body);
+  float paragraph(const Rect& rect, std::string_view text, Rgb color, Font font = Font::body,
+                  Align align = Align::left);
   /// The height that paragraph() uses at `width`.
   [[nodiscard]] float paragraph_height(float width, std::string_view text, Font font = Font::body) const;
 

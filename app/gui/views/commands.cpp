@@ -68,6 +68,7 @@ void scale_text(C& ctx, float by) {
   ctx.app.text_scale =
       by == 0 ? 1.0F : std::clamp(std::round((ctx.app.text_scale + by) * 10) / 10, 0.7F, 3.0F);
 }
+void toggle(bool& option) { option = !option; }
 void theme(C& ctx) { ctx.app.theme = with_other_ground(ctx.app.theme); }
 void pause_or_resume(C& ctx) {
   if (ctx.app.paused())
@@ -188,6 +189,19 @@ bool shows_row(const C& ctx) {
   return ctx.app.timeline.counters.contains(counter);
 }
 bool param_selected(const C& ctx) { return ctx.app.selection.param != ev::kNoId; }
+template <Side side>
+void move_panel(C& ctx) {
+  ctx.ui.panel_move = PanelMove{PanelMove::What::over, side};
+}
+template <Side side>
+void split_panel(C& ctx) {
+  ctx.ui.panel_move = PanelMove{PanelMove::What::split, side};
+}
+template <Side side>
+void resize_panel(C& ctx) {
+  ctx.ui.panel_move = PanelMove{PanelMove::What::resize, side};
+}
+void tear_off(C& ctx) { ctx.ui.panel_move = PanelMove{PanelMove::What::tear_off, {}}; }
 void write_note(C& ctx) {
   ctx.ui.note = note_here(ctx.app);
   ctx.ui.open(Dialog::note);
@@ -211,6 +225,10 @@ void measure_from_now(C& ctx) {
 }
 void clear(C& ctx) {
   if (ctx.ui.captured != nullptr) return;  // Escape then only cancels the drag
+  if (ctx.ui.key_tip.shown()) {
+    ctx.ui.key_tip.hide();
+    return;
+  }
   if (ctx.ui.help)
     ctx.ui.help = false;
   else if (ctx.ui.tour)
@@ -224,7 +242,7 @@ void clear(C& ctx) {
 }
 
 constexpr int kNone = 0, kShift = key::kShift, kCtrl = key::kCtrl, kAlt = key::kAlt,
-              kCtrlShift = key::kCtrl | key::kShift;
+              kCtrlShift = key::kCtrl | key::kShift, kAltShift = key::kAlt | key::kShift;
 
 const Command kCommands[] = {
     {Menu::file, "Open recording...", "Ctrl+O", 'O', kCtrl, ask<Dialog::open_recording>},
@@ -272,6 +290,15 @@ const Command kCommands[] = {
     {Menu::view, "Filter ranks...", "", 0, kNone, filter_ranks, several_ranks, filters_ranks},
     {Menu::view, "Show all ranks", "", 0, kNone, [](C& ctx) { ctx.app.timeline.filter.clear(); },
      filters_ranks},
+    {Menu::view, "Link memory to the timeline", "", 0, kNone,
+     [](C& ctx) { toggle(ctx.app.timeline.view.memory_linked); }, nullptr,
+     [](const C& ctx) { return ctx.app.timeline.view.memory_linked; }},
+    {Menu::view, "Link plots per step to the timeline", "", 0, kNone,
+     [](C& ctx) { toggle(ctx.app.timeline.view.steps_linked); }, nullptr,
+     [](const C& ctx) { return ctx.app.timeline.view.steps_linked; }},
+    {Menu::view, "Show all levels of every lane", "", 0, kNone,
+     [](C& ctx) { ctx.app.timeline.crops.clear(); },
+     [](const C& ctx) { return !ctx.app.timeline.crops.empty(); }},
     {Menu::view, "Row: live elements", "", 0, kNone, toggle_row<RowCounter::live_elements>, nullptr,
      shows_row<RowCounter::live_elements>, true},
     {Menu::view, "Row: memory in use", "", 0, kNone, toggle_row<RowCounter::memory>, nullptr,
@@ -297,6 +324,8 @@ const Command kCommands[] = {
     {Menu::view, "Next panel", "F6", key::kF1 + 5, kNone, [](C& ctx) { ctx.ui.next_panel = 1; }, nullptr,
      nullptr, true, Context::WithShift::other},
     {Menu::view, "Previous panel", "Shift+F6", key::kF1 + 5, kShift, [](C& ctx) { ctx.ui.next_panel = -1; }},
+    {Menu::view, "Tool tip of what has the keyboard", "F4", key::kF1 + 3, kNone,
+     [](C& ctx) { ctx.ui.key_tip.toggle(); }, nullptr, [](const C& ctx) { return ctx.ui.key_tip.shown(); }},
     {Menu::view, "Larger text", "Ctrl+=", key::kEqual, kCtrl, [](C& ctx) { scale_text(ctx, 0.1F); }, nullptr,
      nullptr, true},
     {Menu::view, "Smaller text", "Ctrl+-", key::kMinus, kCtrl, [](C& ctx) { scale_text(ctx, -0.1F); }},
@@ -372,6 +401,23 @@ const Command kCommands[] = {
      has_gates},
     {Menu::run, "Start of next step", "N", 'N', kNone, step<StepUnit::step, Direction::forward>, has_gates},
 
+    {Menu::panel, "Panel: move left", "Ctrl+Shift+Left", key::kLeft, kCtrlShift, move_panel<Side::left>},
+    {Menu::panel, "Panel: move right", "Ctrl+Shift+Right", key::kRight, kCtrlShift, move_panel<Side::right>},
+    {Menu::panel, "Panel: move up", "Ctrl+Shift+Up", key::kUp, kCtrlShift, move_panel<Side::up>},
+    {Menu::panel, "Panel: move down", "Ctrl+Shift+Down", key::kDown, kCtrlShift, move_panel<Side::down>},
+    {Menu::panel, "Panel: out of its tabs, left", "", 0, kNone, split_panel<Side::left>, nullptr, nullptr,
+     true},
+    {Menu::panel, "Panel: out of its tabs, right", "", 0, kNone, split_panel<Side::right>},
+    {Menu::panel, "Panel: out of its tabs, above", "", 0, kNone, split_panel<Side::up>},
+    {Menu::panel, "Panel: out of its tabs, below", "", 0, kNone, split_panel<Side::down>},
+    {Menu::panel, "Panel: wider", "Alt+Shift+Right", key::kRight, kAltShift, resize_panel<Side::right>,
+     nullptr, nullptr, true},
+    {Menu::panel, "Panel: narrower", "Alt+Shift+Left", key::kLeft, kAltShift, resize_panel<Side::left>},
+    {Menu::panel, "Panel: taller", "Alt+Shift+Down", key::kDown, kAltShift, resize_panel<Side::down>},
+    {Menu::panel, "Panel: lower", "Alt+Shift+Up", key::kUp, kAltShift, resize_panel<Side::up>},
+    {Menu::panel, "Panel: into a window of its own, or back", "Ctrl+Shift+W", 'W', kCtrlShift, tear_off,
+     nullptr, nullptr, true},
+
     {Menu::help, "Keys and colours", "F1 or ?", key::kF1, kNone, [](C& ctx) { ctx.ui.help = !ctx.ui.help; }},
     {Menu::help, "Tour of the window", "", 0, kNone, [](C& ctx) { ctx.ui.tour = 0; }},
     {Menu::help, "Tour on a sample run", "", 0, kNone, [](C& ctx) { ctx.ui.sample = true; }},
@@ -396,7 +442,7 @@ bool of_a_list(int code, bool in_key_area) {
 }  // namespace
 
 const char* name_of(Menu menu) noexcept {
-  static constexpr const char* kNames[] = {"File", "View", "Go", "Run", "Help"};
+  static constexpr const char* kNames[] = {"File", "View", "Go", "Run", "Help", "Panel"};
   return kNames[static_cast<int>(menu)];
 }
 
@@ -411,11 +457,15 @@ std::string_view also_called(const Command& command) noexcept {
       {"Larger text", "scale, zoom, size, font"},
       {"Smaller text", "scale, zoom, size, font"},
       {"Reset text size", "scale, zoom, size, font"},
+      {"Link memory to the timeline", "axes, range"},
+      {"Link plots per step to the timeline", "axes, range, loss"},
       {"Whole run", "fit, show all"},
       {"Zoom to selection", "fit selection"},
       {"Zoom to measured range", "fit range"},
       {"Keys and colours", "shortcuts, legend, help"},
       {"Go to the slowest rank", "straggler"},
+      {"Panel: into a window of its own, or back", "tear off, undock, dock, float"},
+      {"Tool tip of what has the keyboard", "tooltip, hover"},
   };
   for (const auto& [name, words] : kWords)
     if (name == command.name) return words;

@@ -10,8 +10,9 @@
 
 namespace shardscope::gui {
 
-enum class Menu : std::uint8_t { file, view, go, run, help };
-inline constexpr int kMenuCount = 5;
+/// `panel` is a menu inside of `view`.
+enum class Menu : std::uint8_t { file, view, go, run, help, panel };
+inline constexpr int kMenuCount = 6;
 [[nodiscard]] const char* name_of(Menu menu) noexcept;
 
 struct Command {

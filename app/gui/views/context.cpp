@@ -255,6 +255,16 @@ void Context::draw_tip() {
   ImGui::PopStyleVar(2);
 }
 
+std::string Context::tip_line() const {
+  if (tip_.title.empty()) return tip_text_;
+  std::string line = tip_.title;
+  for (const std::string& part : {tip_.subtitle, tip_.reason})
+    if (!part.empty()) line += "; " + part;
+  for (const Field& field : tip_.fields)
+    line += "; " + field.label + ": " + field.value + (field.unit.empty() ? "" : " " + field.unit);
+  return line;
+}
+
 void Context::draw_details(float widest) const {
   const Palette& c = colors();
   const auto text_of = [](const Field& field) {
@@ -293,9 +303,8 @@ void Context::empty(const Rect& rect, std::string_view title, std::string_view h
   const float hint_height = canvas.paragraph_height(w, hint, Font::small);
   const float y = rect.y + std::max(8.0F, (rect.h - hint_height - 22) / 2);
   canvas.text_in({rect.x + 16, y, rect.w - 32, 20}, title, colors().text, Font::body, Align::centre);
-  const float hint_width = std::min(w, canvas.width(hint, Font::small) + 1);
-  canvas.paragraph({rect.x + (rect.w - hint_width) / 2, y + 24, hint_width, rect.bottom() - y - 24}, hint,
-                   colors().muted, Font::small);
+  canvas.paragraph({rect.x + (rect.w - w) / 2, y + 24, w, rect.bottom() - y - 24}, hint, colors().muted,
+                   Font::small, Align::centre);
 }
 
 }  // namespace shardscope::gui

@@ -12,7 +12,9 @@
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/breakpoints.h"
 #include "app/gui/model/details.h"
+#include "app/gui/model/panel_moves.h"
 #include "app/gui/views/canvas.h"
+#include "app/gui/views/key_tip.h"
 
 namespace shardscope::gui {
 
@@ -126,8 +128,10 @@ struct UiState {
   bool in_key_area = false;   ///< the keyboard's cursor is in a key_area(), in this frame or the last
   std::string toggled_curve;  ///< of a plot, to be hidden or shown: id of the plot, and the curve's label
   std::string keyboard_at;  ///< label of what the keyboard's cursor is on, for the state dump; empty: unnamed
-  int next_panel = 0;       ///< panels to move the keyboard by, forward or back
-  bool host_chosen = false;  ///< the keyboard was moved to the bars and the step ruler
+  KeyTip key_tip;
+  int next_panel = 0;                   ///< panels to move the keyboard by, forward or back
+  std::optional<PanelMove> panel_move;  ///< of the panel that has the keyboard
+  bool host_chosen = false;             ///< the keyboard was moved to the bars and the step ruler
   /// Panel being drawn: offered() lists its named buttons.
   std::string_view panel_of;
   /// Buttons drawn in this frame, while the palette is open.
@@ -238,6 +242,8 @@ class Context {
   void tip(const Details& details);
   /// Called by the workspace after everything else is drawn.
   void draw_tip();
+  /// The tool tip of this frame as a line of text; empty: none.
+  [[nodiscard]] std::string tip_line() const;
   void draw_overlay();
   /// Empty state of a panel: what is missing, and why or what to do.
   void empty(const Rect& rect, std::string_view title, std::string_view hint);

@@ -82,6 +82,7 @@ void Docks::submit(const std::string& layout, const Rect& room) {
     build(shown.space, layout, preset_or_watch(layout), room);
     ImGui::DockBuilderFinish(shown.space);
   }
+  moves_.carry_out();
   ImGui::SetCursorScreenPos({room.x, room.y});
   ImGui::DockSpace(shown.space, {room.w, room.h}, kSpace);
   // Keep the dock spaces of other layouts alive, or their windows would come back undocked.
@@ -99,12 +100,13 @@ void Docks::replace(const std::string& layout, const std::string& old_panel, con
   const auto at = std::ranges::find(panels, panel);
   if (old_at == panels.end()) return;
   if (at != panels.end()) {
-    const ImGuiID there = node_of(layout, panel);
-    if (there != 0) ImGui::DockBuilderDockWindow(id_of(layout, old_panel).c_str(), there);
+    const ImGuiWindow* const a_window = ImGui::FindWindowByName(id_of(layout, old_panel).c_str());
+    const ImGuiWindow* const b_window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
+    if (a_window != nullptr && b_window != nullptr) swap_places(a_window, b_window);
     std::swap(*old_at, *at);
-  } else {
-    *old_at = panel;
+    return;
   }
+  *old_at = panel;
   if (here != 0) ImGui::DockBuilderDockWindow(id_of(layout, panel).c_str(), here);
   ImGui::MarkIniSettingsDirty();
 }
@@ -133,6 +135,13 @@ bool Docks::share_a_place(const std::string& layout, const std::string& panel, c
 bool Docks::in_front(const std::string& layout, const std::string& panel) {
   const ImGuiWindow* const window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
   return window != nullptr && window->DockTabIsVisible;
+}
+
+std::string Docks::move(const std::string& layout, const std::string& panel, PanelMove move) {
+  const Shown& shown = of(layout);
+  std::vector<std::string> windows;
+  for (const std::string& name : shown.panels) windows.push_back(id_of(layout, name));
+  return moves_.move(id_of(layout, panel), windows, shown.space, move);
 }
 
 void Docks::close(const std::string& layout, const std::string& panel) {

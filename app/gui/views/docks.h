@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "app/gui/model/layout.h"
+#include "app/gui/model/panel_moves.h"
+#include "app/gui/views/dock_moves.h"
 
 namespace shardscope::gui {
 
@@ -30,6 +32,8 @@ class Docks {
   [[nodiscard]] static bool in_front(const std::string& layout, const std::string& panel);
   /// Opens a panel at its previous position; initially as a tab beside `beside`, else beside the first panel.
   void open(const std::string& layout, const std::string& panel, const std::string& beside = {});
+  /// Moves a panel of the layout as a command asks. Returns why it stays; empty: it moves.
+  [[nodiscard]] std::string move(const std::string& layout, const std::string& panel, PanelMove move);
   void close(const std::string& layout, const std::string& panel);
   /// Restores the preset.
   void reset(const std::string& layout);
@@ -52,6 +56,7 @@ class Docks {
   Shown& of(const std::string& layout);
   std::map<std::string, Shown> layouts_;
   std::vector<std::string> own_;
+  DockMoves moves_;
 };
 
 }  // namespace shardscope::gui

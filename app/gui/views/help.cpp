@@ -35,6 +35,7 @@ constexpr KeyRow kKeyboard[] = {
     {"1 to 9", "layouts"},
     {"Alt", "the menus, then arrows and Enter"},
     {"F6, Shift+F6", "panels in turn; Tab and arrows move in them"},
+    {"F4", "tool tip there; Ctrl+arrows move it, Esc closes"},
     {"Down", "into a list; Esc leaves it"},
 };
 struct Colour {

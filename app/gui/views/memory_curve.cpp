@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/linked_axes.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/plot_menu.h"
 #include "app/gui/views/plots.h"
@@ -169,7 +170,7 @@ void draw_expression(Context& ctx, const analysis::MemoryModel& model) {
 /// Marks the run's peak if visible.
 void draw_peak(Context& ctx, const store::MemorySample& peak) {
   const Palette& c = ctx.colors();
-  const TimeRange range = ctx.app.time.range();
+  const TimeRange range = memory_axis(ctx.app).range();
   const std::string text = "peak " + bytes(peak.total()).text();
   const ImVec2 at = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();
@@ -254,15 +255,23 @@ void MemoryCurve::hover(Context& ctx, const TimeScale& scale) {
 }
 
 /// Right button, or Enter: the menu of the axis. Arrow keys: the cursor, and zoom.
-void MemoryCurve::keys(Context& ctx, const Rect& room, bool menu) {
+void MemoryCurve::keys(Context& ctx, const Rect& room, const TimeScale& scale, bool menu) {
   AppState& app = ctx.app;
   const Context::KeyArea area = ctx.key_area(room, "memory over time");
-  if (menu) open_plot_menu(ctx, at_pointer(ctx), kPlot);
-  if (area.chosen || area.menu) open_plot_menu(ctx, room, kPlot);
-  if (area.down != 0) app.zoom(std::pow(0.75, -area.down), app.now_ns());
+  if (area.at && scale.range.contains(app.now_ns()))
+    ctx.ui.key_tip.aim(scale.x_of(app.now_ns()), room.y + room.h / 3);
+  if (menu || area.chosen || area.menu)
+    open_plot_menu(ctx, menu ? at_pointer(ctx) : room, kPlot, {linked_item(app.timeline.view.memory_linked)});
+  if (area.down != 0) {
+    const double factor = std::pow(0.75, -area.down);
+    if (app.timeline.view.memory_linked)
+      app.zoom(factor, app.now_ns());
+    else
+      app.memory_time.zoom(factor, app.now_ns(), app.store().end_ns());
+  }
   constexpr std::int64_t kParts = 100;  // of the range: the cursor moves by one
   if (area.across != 0)
-    app.jump_to(std::clamp<std::int64_t>(app.now_ns() + area.across * app.time.range().length() / kParts, 0,
+    app.jump_to(std::clamp<std::int64_t>(app.now_ns() + area.across * scale.range.length() / kParts, 0,
                                          app.store().end_ns()));
 }
 
@@ -272,7 +281,7 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   const store::Store& data = app.store();
   const Height height = height_of(app, peak, room.h);
   if (!begin_plot(ctx, "##memory over time", room, ImPlotFlags_NoLegend | ImPlotFlags_NoMenus)) return;
-  const TimeRange range = app.time.range();
+  const TimeRange range = memory_axis(app).range();
   auto begin = static_cast<double>(range.begin_ns);
   auto end = static_cast<double>(range.end_ns);
   set_up_axes(ctx, room, range, height.top, begin, end);
@@ -304,10 +313,10 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   const bool menu = plot_menu_clicked();
   end_plot(ctx);
   ctx.canvas.draw_on(ImGui::GetWindowDrawList());
-  keys(ctx, room, menu);
+  keys(ctx, room, scale, menu);
   if (begin != static_cast<double>(range.begin_ns) || end != static_cast<double>(range.end_ns)) {
-    app.time.set({std::llround(begin), std::llround(end)}, data.end_ns());
-    app.follow = false;
+    memory_axis(app).set({std::llround(begin), std::llround(end)}, data.end_ns());
+    if (app.timeline.view.memory_linked) app.follow = false;
   }
 }
 

@@ -25,7 +25,7 @@ class MemoryCurve {
  private:
   void outside_line(Context& ctx, const TimeScale& scale);
   void hover(Context& ctx, const TimeScale& scale);
-  static void keys(Context& ctx, const Rect& room, bool menu);
+  static void keys(Context& ctx, const Rect& room, const TimeScale& scale, bool menu);
 
   std::vector<store::MemorySample> columns_;  ///< one per kColumn pixels: its maximum
 };

@@ -60,7 +60,7 @@ float Workspace::menu_bar(Context& ctx) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10, 8});
   for (int i = 0; i < kMenuCount; ++i) {
     const auto menu = static_cast<Menu>(i);
-    if (!ImGui::BeginMenu(name_of(menu))) continue;
+    if (menu == Menu::panel || !ImGui::BeginMenu(name_of(menu))) continue;
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {8, 5});
     if (menu == Menu::view) {
       if (ImGui::BeginMenu("Layout")) {
@@ -69,6 +69,10 @@ float Workspace::menu_bar(Context& ctx) {
       }
       if (ImGui::BeginMenu("Panels")) {
         panels_menu(ctx);
+        ImGui::EndMenu();
+      }
+      if (ImGui::BeginMenu("Move the panel")) {
+        menu_items(ctx, Menu::panel);
         ImGui::EndMenu();
       }
       ImGui::Separator();

@@ -85,15 +85,16 @@ void NotesView::draw(Context& ctx, Rect room) {
     room.take_top(h + 6);
   }
   if (!app.notes.has_file() && !app.notes.notes().empty())
-    ctx.canvas.text_in(room.take_top(20),
-                       "A live run has no file to keep notes beside: they are lost when this window closes.",
-                       c.warning, Font::small);
+    ctx.canvas.text_in(
+        room.take_top(20),
+        "This run has no id, or there is no home directory: these notes are lost when the window closes.",
+        c.warning, Font::small);
   const auto notes = app.notes.notes();
   if (notes.empty()) {
     ctx.empty(
         room, "No notes yet",
-        "B adds a note at the current time or on the measured range. Notes are kept beside the recording "
-        "and are included in its report.");
+        "B adds a note at the current time or on the measured range. Notes are kept beside the recording, "
+        "those on a live run until its recording is opened, and are included in its report.");
     return;
   }
   const auto index = static_cast<std::size_t>(std::ranges::find(notes, chosen_, &Note::id) - notes.begin());

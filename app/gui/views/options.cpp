@@ -25,6 +25,7 @@ class OptionsView final : public View {
  private:
   static void items(Context& ctx);
   static void sizes(Context& ctx);
+  static void axes(Context& ctx);
   static void colours(Context& ctx);
   static void own_colours(Context& ctx);
   void steps(Context& ctx);
@@ -52,13 +53,16 @@ void OptionsView::items(Context& ctx) {
     static constexpr const char* kTips[kItemClasses] = {
         "Spans of modules in the compute lane",
         "The lane of waits, and waits in the compute lane",
-        "The lanes of gathers and reductions",
+        "The lanes of gathers",
         "Spans of kernels in the compute lane",
         "The lanes of the GPU's streams",
         "Underlines of found spans, arrows, and marks of late or early gathers",
         "Flags of notes and bookmarks",
         "The lanes of copies, NVMe and the host's workers",
-        "Spans that the program names itself (shardscope_span_begin)"};
+        "Spans that the program names itself (shardscope_span_begin)",
+        "The lanes of reductions, with the marks of flushes",
+        "The lanes of steps, micro-steps and pauses",
+        "Curves over time: memory, live elements, loss, counters of the program"};
     ImGui::SetItemTooltip("%s", kTips[i]);
   }
   const std::string hidden = hidden_text(view);
@@ -118,6 +122,18 @@ void OptionsView::steps(Context& ctx) {
   ImGui::SetItemTooltip(
       "Of a live run that the timeline follows; 0: the range keeps its length. Zooming overrides it until "
       "following is resumed");
+}
+
+void OptionsView::axes(Context& ctx) {
+  ViewOptions& view = ctx.app.timeline.view;
+  ImGui::SeparatorText("Axes of time");
+  ImGui::Checkbox("memory shows the timeline's range", &view.memory_linked);
+  ImGui::SetItemTooltip("Zooming one zooms the other. Off: the memory curve has a range of its own");
+  ImGui::Checkbox("plots per step show the timeline's range", &view.steps_linked);
+  ImGui::SetItemTooltip(
+      "Loss, step time, tokens/s and others: zooming one zooms the timeline. They show two steps at least. "
+      "Off: "
+      "they share a range of steps of their own");
 }
 
 /// A field for each meaning. Colours that are hard to see on a panel are named.
@@ -191,6 +207,7 @@ void OptionsView::draw(Context& ctx, Rect room) {
     items(ctx);
     sizes(ctx);
     steps(ctx);
+    axes(ctx);
     colours(ctx);
   }
   ImGui::EndChild();

@@ -34,6 +34,7 @@ void Workspace::show_requested_panel(Context& ctx) {
   }
   put_away_inspector(layout, selected);
   if (const int by = std::exchange(ctx.ui.next_panel, 0); by != 0) focus_beside(layout, by);
+  if (const auto move = std::exchange(ctx.ui.panel_move, std::nullopt)) move_panel(ctx, layout, *move);
   const std::string name = std::exchange(ctx.ui.show_panel, {});
   if (name.empty() || registry_.find(name) == nullptr) return;
   static constexpr std::array<std::pair<const char*, const char*>, 9> kBeside{{{"inspector", "overview"},
@@ -65,6 +66,20 @@ void Workspace::focus_beside(const std::string& layout, int by) {
     ImGui::SetWindowFocus(kHostWindow);
   else
     focus_panel_ = shown[static_cast<std::size_t>(to - 1)];
+}
+
+/// Moves the panel that has the keyboard, or had it last.
+void Workspace::move_panel(Context& ctx, const std::string& layout, PanelMove move) {
+  const std::vector<std::string>& shown = docks_.shown(layout);
+  if (std::ranges::find(shown, focused_panel_) == shown.end()) {
+    ctx.ui.say("Choose a panel first: F6, or a click in it");
+    return;
+  }
+  const std::string stays = docks_.move(layout, focused_panel_, move);
+  if (!stays.empty()) ctx.ui.say(stays);
+  focus_panel_ = focused_panel_;
+  ui_.host_chosen = false;
+  ctx.moving = true;  // ImGui docks at the begin of the next frame
 }
 
 /// If the Inspector and the Overview are tabs of one place, the Overview is in front without a selection,

@@ -38,7 +38,7 @@ class PartitionView final : public View {
   void scroll_to_selected(const MapRows& rows, std::uint32_t rank, float room);
   /// Arrows go to the parameters and ranks beside the selected ones; Enter follows the parameter on the
   /// timeline.
-  static void keys(Context& ctx, const Rect& map, const MapRows& rows, const ElementAxis& elements);
+  void keys(Context& ctx, const Rect& map, const MapRows& rows, const ElementAxis& elements);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
@@ -192,6 +192,14 @@ void PartitionView::keys(Context& ctx, const Rect& map, const MapRows& rows, con
   AppState& app = ctx.app;
   const Context::KeyArea area = ctx.key_area(map, "parameters and ranks");
   if (elements.size() == 0) return;
+  if (const Selection& s = app.selection; area.at && s.param < elements.size()) {
+    // The middle of the selected cell as far as it is in view.
+    const Rect line{map.x, map.y, map.w - 8, map.h};
+    const float left = std::max(line.x, x_of(line, elements.begin(s.param))),
+                right = std::min(line.right(), x_of(line, elements.end(s.param)));
+    if (const MapRow* const row = rows.of(s.rank))
+      ctx.ui.key_tip.aim((left + right) / 2, map.y + row->y - scroll_ + row->height / 2);
+  }
   if (area.across != 0 || area.down != 0) {
     std::vector<std::uint32_t> ranks;
     for (const MapRow& row : rows.rows)

@@ -39,6 +39,10 @@ void open_plot_menu(Context& ctx, const Rect& anchor, const std::string& plot,
   ctx.menu(anchor, std::move(items));
 }
 
+OverlayItem linked_item(bool& linked) {
+  return {"Range of the timeline", "zooms with it", true, linked, [&linked] { linked = !linked; }};
+}
+
 Rect at_pointer(const Context& ctx) { return {ctx.pointer.x, ctx.pointer.y, 1, 1}; }
 
 }  // namespace shardscope::gui

@@ -204,20 +204,25 @@ void step_plot_menu(Context& ctx, const Rect& anchor, const StepPlot& plot, std:
          ImGui::SetClipboardText(text.c_str());
          ui.say("Copied the values");
        }}};
+  more.push_back(linked_item(ctx.app.timeline.view.steps_linked));
   for (std::size_t i = 0; plot.curves.size() > 1 && i < std::min(shows.size(), plot.curves.size()); ++i)
     more.push_back({"Show " + plot.curves[i].label, "", true, shows[i],
                     [&ui, id = plot.title + "/" + plot.curves[i].label] { ui.toggled_curve = id; }});
   open_plot_menu(ctx, anchor, kept_as(plot), std::move(more));
 }
 
-/// Index of the step that the arrow keys go to; -1: none.
-int step_by_keys(Context& ctx, const Context::KeyArea& keys, const StepPlot& plot, std::size_t count) {
-  StepAxis& axis = ctx.ui.steps;
+/// Index of the step at the current time, which the arrow keys go on from.
+int step_now(const Context& ctx, const StepPlot& plot) {
   const AppState& app = ctx.app;
   const auto steps = app.run ? app.store().steps() : std::span<const store::StepRow>();
   const auto now = step_of(steps, app.run ? app.now_ns() : 0);
-  const auto at =
-      static_cast<int>(now ? steps[*now].step : plot.first_step) - static_cast<int>(plot.first_step);
+  return static_cast<int>(now ? steps[*now].step : plot.first_step) - static_cast<int>(plot.first_step);
+}
+
+/// Index of the step that the arrow keys go to; -1: none.
+int step_by_keys(Context& ctx, const Context::KeyArea& keys, const StepPlot& plot, std::size_t count) {
+  StepAxis& axis = ctx.ui.steps;
+  const int at = step_now(ctx, plot);
   if (keys.down != 0) {
     const double half = std::max(kFewestSteps, (axis.end - axis.begin) * std::pow(0.8, -keys.down)) / 2;
     const double centre = std::clamp(static_cast<double>(plot.first_step) + at, axis.begin, axis.end);
@@ -322,6 +327,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
   const auto hovered = hovered_step(ctx, plot, count);
   const bool clicked = hovered && plot_clicked();
   const bool fit = ImPlot::IsPlotHovered() && ImGui::IsMouseDoubleClicked(0);
+  const float now_x = ImPlot::PlotToPixels(plot.first_step + step_now(ctx, plot), 0).x;
   end_plot(ctx);
   if (fit) {
     axis.all = true;
@@ -329,6 +335,7 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
     axis = {begin, end, false};
   }
   const Context::KeyArea keys = ctx.key_area(room, asked.title);
+  if (keys.at) ctx.ui.key_tip.aim(std::clamp(now_x, room.x, room.right()), room.y + room.h / 3);
   if (menu) step_plot_menu(ctx, at_pointer(ctx), asked, count, shows);
   if (keys.chosen || keys.menu) step_plot_menu(ctx, room, asked, count, shows);
   const int by_keys = step_by_keys(ctx, keys, asked, count);

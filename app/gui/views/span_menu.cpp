@@ -66,6 +66,10 @@ void open_span_menu(Context& ctx, store::LaneId lane, const store::Span& span, s
                      ui.open(Dialog::note);
                    }});
   items.push_back({"Copy its name", name, true, false, [&ui, name] { copy(ui, name); }});
+  items.push_back({"Hide deeper levels of this lane", "", app.store().depth_count(lane) > span.depth + 1,
+                   false, [&app, lane, levels = static_cast<std::uint8_t>(span.depth + 1)] {
+                     crop(app.timeline.crops, app.store(), lane, levels);
+                   }});
   const std::uint32_t module = module_of(span);
   bool line = true;
   if (module != ev::kNoId) {

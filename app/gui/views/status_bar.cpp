@@ -78,11 +78,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   if (ctx.activated(state, "link")) ctx.ui.show_panel = connects ? "connection" : "trace_info";
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
   const collector::Viewer::Traffic traffic = app.run->traffic();
-  const bool behind = app.run->live() && (traffic.waiting_bytes > 0 || traffic.items_behind > 0);
-  if (!behind) behind_since_.reset();
-  if (behind && !behind_since_) behind_since_ = ctx.seconds;
-  // Some backlog for a moment is normal, as while a window connects.
-  if (constexpr double kPatience = 5; behind && ctx.seconds - *behind_since_ > kPatience)
+  if (app.run->live() && notices_.behind(ctx.seconds))
     piece("behind by " + bytes(static_cast<std::int64_t>(traffic.waiting_bytes)).text() +
               (traffic.items_behind > 0 ? " and what the collector has not sent" : ""),
           c.warning,

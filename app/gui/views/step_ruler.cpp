@@ -186,10 +186,11 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     ctx.tip("Drag to move this end of the shown range");
   }
   const Context::KeyArea keys = ctx.key_area(room, "steps");
+  const std::size_t now = step_of(steps, app.now_ns()).value_or(0);
+  const auto here = std::ranges::upper_bound(bars, now, {}, &StepBar::first) - 1;
+  if (keys.at) ctx.ui.key_tip.aim((x_at(here->first) + x_at(here->last)) / 2, room.y + room.h / 2);
   if (keys.across != 0 || keys.chosen || keys.menu) {
     // As a click: the longest step of the bar at this time, or of one beside it.
-    const std::size_t now = step_of(steps, app.now_ns()).value_or(0);
-    const auto here = std::ranges::upper_bound(bars, now, {}, &StepBar::first) - 1;
     const auto to = std::clamp<std::ptrdiff_t>(here - bars.begin() + keys.across, 0, std::ssize(bars) - 1);
     const StepBar& bar = bars[static_cast<std::size_t>(to)];
     if (keys.across != 0) {

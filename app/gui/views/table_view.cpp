@@ -144,6 +144,21 @@ void set_up_columns(const Table& table, const std::vector<float>& widths) {
   }
 }
 
+/// Of a row that has the keyboard: all cells, and what the tips of single ones say.
+void tip_of_row(Context& ctx, const Table& table, std::size_t row) {
+  Details details;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Cell& cell = table.rows[row][i];
+    if (details.title.empty() && !cell.text.empty())
+      details.title = cell.text;
+    else if (!cell.text.empty())
+      details.fields.push_back({table.columns[i].name, cell.text, "", ""});
+    if (!cell.tip.empty() && details.reason.find(cell.tip) == std::string::npos)
+      details.reason += (details.reason.empty() ? "" : "\n") + cell.tip;
+  }
+  ctx.tip(details);
+}
+
 }  // namespace
 
 float table_height(const Table& table, float row_height) {
@@ -197,6 +212,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
         ImGui::PushID(static_cast<int>(row));
         bool first = true;
         bool over = false;
+        bool by_keyboard = false;
         for (std::size_t column = 0; column < table.columns.size(); ++column) {
           if (!ImGui::TableSetColumnIndex(static_cast<int>(column))) continue;
           const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -219,6 +235,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
             if (over) hit.hovered = row;
             if (ImGui::IsItemFocused() && ImGui::GetCurrentContext()->NavCursorVisible) {
               ctx.ui.keyboard_at = "row " + std::to_string(i);
+              by_keyboard = ctx.ui.key_tip.shown();
               if (menu_key_pressed()) ImGui::OpenPopup("##of row");
             }
             if (ImGui::BeginPopupContextItem("##of row")) {
@@ -237,6 +254,7 @@ TableHit draw_table(Context& ctx, const char* id, const Rect& room, const Table&
           if (options.draw && options.draw(row, column, cell)) continue;
           draw_cell(ctx, cell, table.columns[column], table.rows[row][column], over);
         }
+        if (by_keyboard) tip_of_row(ctx, table, row);
         ImGui::PopID();
       }
     }

@@ -11,6 +11,7 @@
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/span_text.h"
 #include "app/gui/views/hit_marks.h"
+#include "app/gui/views/lane_menu.h"
 #include "app/gui/views/moment_marks.h"
 #include "app/gui/views/note_marks.h"
 #include "app/gui/views/panels.h"
@@ -378,8 +379,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
         draw_rank_header(ctx, row, gutter, lane, scale, paces, drag_.clicked() == row.rank);
         if (ctx.hovered(gutter) && ctx.pointer.released[1]) open_rank_menu(ctx, row.rank);
       } else {
-        ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
-                           Font::small);
+        draw_lane_name(ctx, row, gutter);
         const Clip inner(ctx.canvas, lane);
         if (const auto found = painter.lane(row, lane)) {
           hovered_ = found;

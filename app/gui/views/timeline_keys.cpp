@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/views/lane_menu.h"
 #include "app/gui/views/span_menu.h"
 
 namespace shardscope::gui {
@@ -53,9 +54,31 @@ void TimelineKeys::open(Context& ctx, const TimelineRow& row, const Rect& place,
       break;
   }
   const Selection s = app.selection;
-  if (!s.span || s.lane != row.lane()) return;
+  if (!s.span || s.lane != row.lane()) {
+    if (row.kind != RowKind::waits) open_lane_menu(ctx, row, place);
+    return;
+  }
   const float x = std::clamp(scale.x_of(s.span->begin_ns), scale.left, scale.left + scale.width - 40);
   open_span_menu(ctx, s.lane, *s.span, Rect{x, place.y, 1, place.h});
+}
+
+/// At the selected span of the row, else at the cursor; for the header of ranks at their names.
+void TimelineKeys::aim_tip(Context& ctx, const TimelineRow& row, const Rect& place, const TimeScale& scale) {
+  const AppState& app = ctx.app;
+  const float y = place.y + place.h / 2;
+  if (row.kind == RowKind::rank || row.kind == RowKind::node || row.kind == RowKind::param) {
+    ctx.ui.key_tip.aim(place.x + place.w / 2, y);
+    return;
+  }
+  const TimeRange shown = scale.range;
+  std::int64_t at = shown.contains(app.now_ns()) ? app.now_ns() : shown.begin_ns + shown.length() / 2;
+  const Selection& s = app.selection;
+  if (row.is_lane() && s.span && s.lane == row.lane()) {
+    const std::int64_t begin = std::max(s.span->begin_ns, shown.begin_ns);
+    const std::int64_t end = std::min(s.span->end_ns, shown.end_ns);
+    if (end > begin) at = begin + (end - begin) / 2;
+  }
+  ctx.ui.key_tip.aim(scale.x_of(at), y);
 }
 
 void TimelineKeys::look(Context& ctx, const TimelineRows& rows, const Rect& room, const Rect& lanes,
@@ -91,6 +114,7 @@ void TimelineKeys::look(Context& ctx, const TimelineRows& rows, const Rect& room
   else if (goes_on)
     across(ctx, row, *goes_on);
   if (keys.chosen || keys.menu) open(ctx, row, place, scale);
+  aim_tip(ctx, row, place, scale);
 }
 
 }  // namespace shardscope::gui

@@ -17,6 +17,7 @@ class TimelineKeys {
 
  private:
   void across(Context& ctx, const TimelineRow& row, Toward toward);
+  static void aim_tip(Context& ctx, const TimelineRow& row, const Rect& place, const TimeScale& scale);
   void open(Context& ctx, const TimelineRow& row, const Rect& place, const TimeScale& scale) const;
 
   std::optional<TimelineRow> at_;

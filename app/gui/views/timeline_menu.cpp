@@ -184,6 +184,11 @@ void timeline_header(Context& ctx, Rect& room) {
                          "The timeline does not show these. Click: the options"))
       ctx.ui.show_panel = "options";
   }
+  if (const std::string cropped = cropped_text(app.timeline.crops); !cropped.empty()) {
+    if (ctx.button_right(room, "hidden: " + cropped, true, Context::Look::chosen,
+                         "Chosen in the menus of lanes. Click: show all levels again (Ctrl+Z takes it back)"))
+      app.timeline.crops.clear();
+  }
   const bool all = app.timeline.expanded.size() == app.store().ranks().size();
   if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
     app.timeline.automatic = false;

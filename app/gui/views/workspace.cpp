@@ -9,6 +9,8 @@
 #include <functional>
 #include <utility>
 
+#include "app/gui/model/linked_axes.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -56,6 +58,8 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   }
   if (orders_.follow(app)) ImGui::MarkIniSettingsDirty();
   const bool all = only.empty() || only == "workspace";
+  const std::optional<StepsShown> linked = linked_steps(app);
+  if (linked) ui_.steps = {linked->begin, linked->end, false};
   if (all) keys(ctx);
   ui_.keyboard_at.clear();
   walks_ = std::exchange(ui_.in_key_area, false);
@@ -83,6 +87,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     start_page(ctx, room);
   } else if (all) {
     banner(ctx, room);
+    notice_strip(ctx, room);
     copy_strip(ctx, room);
     const Rect ruler = room.take_top(kStepRuler);
     placed_.push_back({"steps", ruler, {}, false, ImGui::IsWindowFocused()});
@@ -98,6 +103,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
     show_requested_panel(ctx);
     panels(ctx);
   }
+  if (linked) follow_plots(ctx, {linked->begin, linked->end, false});
   placed_.push_back({"keyboard", {}, {ui_.keyboard_at}});
   placed_.push_back({"status", {}, {ui_.notice}});
   ui_.pressed.reset();  // its panel is no longer drawn
@@ -117,6 +123,18 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (std::ranges::none_of(ctx.pointer.down, std::identity{})) ctx.ui.captured = nullptr;
 }
 
+/// Shows in the timeline what was zoomed to in a plot of values per step. `before`: the steps shown before.
+void Workspace::follow_plots(Context& ctx, const StepAxis& before) {
+  const StepAxis& now = ui_.steps;
+  if (now.all)
+    ctx.app.fit();
+  else if (now.begin != before.begin || now.end != before.end)
+    show_steps(ctx.app, {now.begin, now.end});
+  else
+    return;
+  ctx.moving = true;
+}
+
 /// Draws above the panels: sheet of keys, menus, dialogs, tooltips, the frame of a paused
 /// run.
 void Workspace::above(Context& ctx) {
@@ -133,6 +151,8 @@ void Workspace::above(Context& ctx) {
   ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
   if (ctx.app.paused()) ctx.canvas.outline(ctx.window, ctx.colors().accent, 1, 3);
   ctx.draw_tip();
+  ctx.ui.key_tip.follow(ctx);
+  if (ctx.ui.key_tip.shown()) placed_.push_back({"tip", {}, {ctx.tip_line()}});
 }
 
 void Workspace::keys(Context& ctx) {

@@ -1,6 +1,7 @@
 // The whole window: menus, top bar, step ruler, panels by layout, status bar, keys, dialogs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/live_notices.h"
 #include "app/gui/model/local_runs.h"
 #include "app/gui/model/own_order.h"
 #include "app/gui/model/recent.h"
@@ -40,6 +42,7 @@ class Workspace {
 
  private:
   void keys(Context& ctx);
+  void follow_plots(Context& ctx, const StepAxis& before);
   // menus.cpp
   float menu_bar(Context& ctx);
   void menu_items(Context& ctx, Menu menu);
@@ -57,6 +60,7 @@ class Workspace {
   void target_menu(Context& ctx, const StepBar& bar, const Rect& anchor);
   // banner.cpp
   void banner(Context& ctx, Rect& room);
+  void notice_strip(Context& ctx, Rect& room);
   void copy_strip(Context& ctx, Rect& room);
   void finding_strip(Context& ctx, Rect& room);
   // status_bar.cpp
@@ -74,6 +78,7 @@ class Workspace {
   void show_requested_panel(Context& ctx);
   void put_away_inspector(const std::string& layout, bool selected);
   void show_in_front(const std::string& name);
+  void move_panel(Context& ctx, const std::string& layout, PanelMove move);
   void focus_beside(const std::string& layout, int by);
   void above(Context& ctx);
   // start_page.cpp
@@ -101,7 +106,9 @@ class Workspace {
   int brush_owner_ = 0;
   std::optional<std::int64_t> brush_fixed_;  ///< the range's end that stays fixed during a drag
   std::set<std::string> inspector_offered_;  ///< layouts
-  std::optional<double> behind_since_;       ///< seconds: this window has had a backlog from then on
+  LiveNotices notices_;
+  store::Losses losses_;
+  std::array<std::uint64_t, 2> losses_of_{};  ///< run and revision of its store
   /// By layout: each has separate positions.
   struct InspectorPlace {
     std::optional<bool> selected;  ///< whether there was a selection when it was last shown

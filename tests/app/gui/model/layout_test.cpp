@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "app/gui/model/palette.h"
+#include "app/gui/model/panel_moves.h"
 #include "app/gui/model/settings_text.h"
 #include "app/gui/model/time_axis.h"
 
@@ -147,6 +148,21 @@ TEST(TimeAxis, TicksBetweenAreRoundAndInTheRange) {
     EXPECT_LE(ticks.size(), static_cast<std::size_t>(most) + 1);
     for (const double tick : ticks) EXPECT_TRUE(tick >= -0.7 && tick <= 12.3) << tick;
   }
+}
+
+TEST(PlaceBeside, IsTheClosestThatSharesMostOfTheEdge) {
+  //  0 | 1 | 2      3 is below all of them
+  //    | 4 |
+  const Rect places[] = {
+      {0, 0, 100, 200}, {101, 0, 100, 80}, {202, 0, 100, 200}, {0, 201, 302, 50}, {101, 81, 100, 119}};
+  EXPECT_EQ(place_beside(places, 0, Side::right), 4U) << "the longer part of the edge";
+  EXPECT_EQ(place_beside(places, 1, Side::left), 0U);
+  EXPECT_EQ(place_beside(places, 1, Side::right), 2U);
+  EXPECT_EQ(place_beside(places, 1, Side::down), 4U);
+  EXPECT_EQ(place_beside(places, 4, Side::up), 1U);
+  EXPECT_EQ(place_beside(places, 2, Side::down), 3U);
+  EXPECT_EQ(place_beside(places, 0, Side::left), std::nullopt) << "at the edge";
+  EXPECT_EQ(place_beside(places, 3, Side::down), std::nullopt);
 }
 
 }  // namespace

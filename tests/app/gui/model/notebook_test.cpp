@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <tuple>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/live_notes.h"
 #include "app/gui/model/note_times.h"
 #include "app/gui/model/places.h"
 #include "app/store/recording.h"
@@ -351,6 +353,45 @@ TEST_F(Notes, OfALiveRunOrAStoreWithoutAFileAreInTheWindowAlone) {
   EXPECT_FALSE(live.notes.has_file());
   EXPECT_EQ(live.notes.notes().size(), 1U);
   EXPECT_EQ(live.notes.problem(), "");
+}
+
+TEST_F(Notes, MadeOnTheLiveRunAreJoinedToItsRecordingAndChangedInBoth) {
+  const std::string id = app_.store().tables().run_id;
+  ASSERT_FALSE(id.empty());
+  setenv("XDG_STATE_HOME", (folder_ + "state").c_str(), 1);
+  EXPECT_EQ(live_notes_path("../a/b"), folder_ + "state/shardscope/notes/___a_b.json") << "no other folder";
+  EXPECT_EQ(live_notes_path(""), "");
+  const std::string live = live_notes_path(id);
+  fs::create_directories(fs::path(live).parent_path());
+  Note first = note(5, 5, "while it ran"), second = note(9, 12, "again");
+  first.id = "one";
+  second.id = "two";
+  exporter::write_notes(live, id, {first, second});
+
+  app_.notes.put(note(7, 7, "of the recording"));
+  app_.notes.forget();
+  app_.notes.show(*app_.run);
+  EXPECT_EQ(app_.notes.problem(), "");
+  EXPECT_EQ(app_.notes.notes().size(), 3U);
+  EXPECT_EQ(elsewhere().size(), 3U) << "so that they go with the recording";
+
+  app_.notes.remove("one");
+  second.text = "twice";
+  app_.notes.put(second);
+  EXPECT_EQ(exporter::read_notes(live, id), std::vector<Note>{second});
+  app_.notes.forget();
+  app_.notes.show(*app_.run);
+  EXPECT_EQ(app_.notes.notes().size(), 2U) << "a deleted note does not come back";
+  EXPECT_EQ(app_.notes.find("two")->text, "twice");
+
+  std::ofstream(live) << "no notes";
+  app_.notes.forget();
+  app_.notes.show(*app_.run);
+  EXPECT_NE(app_.notes.problem().find("live run not read"), std::string::npos) << app_.notes.problem();
+  EXPECT_EQ(app_.notes.notes().size(), 2U);
+  app_.notes.remove("two");
+  EXPECT_EQ(text_of(live), "no notes") << "a file that cannot be read is left alone";
+  unsetenv("XDG_STATE_HOME");
 }
 
 TEST(NoteFlags, StandAtTheirTimesAndJoinWhereTheyWouldTouch) {

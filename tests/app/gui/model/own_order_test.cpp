@@ -283,6 +283,38 @@ TEST_F(OwnOrder, IsKeptByTheRunInLinesAndWrongOnesChangeNothing) {
   EXPECT_TRUE(none.lines().empty());
 }
 
+TEST_F(OwnOrder, HiddenLevelsOfLanesAreUndoneAndKeptByTheRun) {
+  show(4, 4);
+  const LaneCrops crops{{{0, ev::StreamId::compute}, 2}, {{3, ev::StreamId::gather}, 1}};
+  const Place before = place_of(app_);
+  app_.timeline.crops = crops;
+  EXPECT_FALSE(place_of(app_).same_as(before)) << "so that it is an entry of the history";
+  go_to_place(app_, before);
+  EXPECT_TRUE(app_.timeline.crops.empty());
+
+  RankArrangement both{RankOrder::own, "node", {3, 1}, crops};
+  KeptOrders kept, read;
+  kept.put("/both", both);
+  kept.put("/levels", {RankOrder::computation, "node", {}, crops});
+  for (const std::string& line : kept.lines()) read.take_line(line);
+  ASSERT_NE(read.of("/both"), nullptr);
+  EXPECT_EQ(*read.of("/both"), both);
+  ASSERT_NE(read.of("/levels"), nullptr);
+  EXPECT_EQ(read.of("/levels")->crops, crops);
+  EXPECT_TRUE(read.of("/levels")->own_order.empty());
+
+  // The next window on the run: the levels come back, and leave the order that was chosen for any run.
+  KeptOrders window;
+  app_.timeline.order = RankOrder::computation;
+  window.put(kept_as(*app_.run), *read.of("/levels"));
+  window.follow(app_);
+  EXPECT_EQ(app_.timeline.crops, crops);
+  EXPECT_EQ(app_.timeline.order, RankOrder::computation);
+  app_.timeline.crops.clear();
+  EXPECT_TRUE(window.follow(app_));
+  EXPECT_EQ(window.of(kept_as(*app_.run)), nullptr) << "all levels are shown again";
+}
+
 TEST_F(OwnOrder, OfOtherRanksIsUsedAsFarAsItGoes) {
   show(4, 4);
   arrange(app_.timeline, {RankOrder::own, "node", {7, 2, 2, 0}});

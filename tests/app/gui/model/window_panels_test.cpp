@@ -204,14 +204,16 @@ TEST(ViewOptions, AreKeptAsLinesAndWrongOnesChangeNothing) {
   options.curve_height = 80;
   options.step_target_ns = 61'500'000;
   options.followed_steps = 12;
+  options.memory_linked = false;
+  options.steps_linked = true;
   EXPECT_EQ(hidden_text(options), "hidden: waits, GPU lanes");
   ViewOptions read;
   for (const std::string& line : lines_of(options)) take_line(read, line);
   EXPECT_EQ(read, options);
   for (const char* wrong :
-       {"Hidden=-1", "Hidden=512", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
+       {"Hidden=-1", "Hidden=4096", "Hidden=", "Hidden=3x", "LaneHeight=4", "LaneHeight=99", "CurveHeight=23",
         "CurveHeight=121", "StepTarget=-5", "StepTarget=9223372036854775807", "StepTarget=6s",
-        "FollowedSteps=1001", "FollowedSteps=-1"})
+        "FollowedSteps=1001", "FollowedSteps=-1", "LinkedAxes=4", "LinkedAxes=x"})
     take_line(read, wrong);
   EXPECT_EQ(read, options);
   read.set(ItemClass::waits, true);
@@ -231,21 +233,59 @@ TEST_F(Model, HiddenLanesTakeNoRoom) {
   const float before = layout_rows(data(), options).height;
   ASSERT_TRUE(has(RowKind::gather));
   ASSERT_TRUE(has(RowKind::waits));
-  options.view.set(ItemClass::collectives, false);
+  ASSERT_TRUE(has(RowKind::host));
+  options.view.set(ItemClass::gathers, false);
   options.view.set(ItemClass::waits, false);
   EXPECT_FALSE(has(RowKind::gather));
+  EXPECT_TRUE(has(RowKind::reduce));
+  options.view.set(ItemClass::reductions, false);
   EXPECT_FALSE(has(RowKind::reduce));
+  options.view.set(ItemClass::steps, false);
+  EXPECT_FALSE(has(RowKind::host));
   EXPECT_FALSE(has(RowKind::waits));
   EXPECT_TRUE(has(RowKind::compute));
   EXPECT_LT(layout_rows(data(), options).height, before);
   options.view = {};
   options.counters = {RowCounter::loss};
   const float with_curve = layout_rows(data(), options).height;
+  options.view.set(ItemClass::curves, false);
+  EXPECT_FALSE(has(RowKind::counter));
+  options.view.set(ItemClass::curves, true);
   options.view.curve_height += 50;
   EXPECT_EQ(layout_rows(data(), options).height, with_curve + 50) << "one curve, of all ranks";
   options.counters = {};
   options.view.lane_height = 30;
   EXPECT_GT(layout_rows(data(), options).height, before);
+}
+
+TEST_F(Model, DeeperLevelsOfALaneAreHiddenOnItsRankOnlyAndCounted) {
+  TimelineOptions options;
+  options.automatic = false;
+  options.expanded = {0, 1};
+  const auto rows_of = [&](std::uint32_t rank, RowKind kind) {
+    std::vector<TimelineRow> out;
+    for (const TimelineRow& row : layout_rows(data(), options).rows)
+      if (row.rank == rank && row.kind == kind) out.push_back(row);
+    return out;
+  };
+  const store::LaneId lane{0, ev::StreamId::compute};
+  const std::size_t all = rows_of(0, RowKind::compute).size();
+  ASSERT_GE(all, 3U);
+  EXPECT_EQ(rows_of(0, RowKind::compute)[0].cropped, 0);
+  crop(options.crops, data(), lane, 2);
+  EXPECT_EQ(rows_of(0, RowKind::compute).size(), 2U);
+  EXPECT_EQ(rows_of(0, RowKind::compute)[0].cropped, all - 2);
+  EXPECT_EQ(rows_of(1, RowKind::compute).size(), all) << "another rank";
+  EXPECT_EQ(cropped_text(options.crops), "deeper levels of a lane");
+  crop_everywhere(options.crops, data(), ev::StreamId::compute, 1);
+  EXPECT_EQ(rows_of(1, RowKind::compute).size(), 1U);
+  EXPECT_EQ(crops_from(crops_line(options.crops)), options.crops);
+  EXPECT_TRUE(crops_from("0:1,1:1:0,x:1:1,1:1:2:3,,").empty()) << "invalid entries";
+  // No more levels than the lane has: nothing is hidden.
+  crop(options.crops, data(), lane, static_cast<std::uint8_t>(all));
+  crop(options.crops, data(), {1, ev::StreamId::compute}, 0);
+  EXPECT_FALSE(options.crops.contains(lane));
+  EXPECT_FALSE(options.crops.contains({1, ev::StreamId::compute}));
 }
 
 }  // namespace

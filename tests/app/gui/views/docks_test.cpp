@@ -51,6 +51,10 @@ class DocksTest : public ::testing::Test {
     return ImGui::FindWindowByName(name_of(panel).c_str())->Pos.x;
   }
 
+  static float top_of(const std::string& panel) {
+    return ImGui::FindWindowByName(name_of(panel).c_str())->Pos.y;
+  }
+
   static constexpr const char* kLayout = "Watch";
   static constexpr Rect kRoom{0, 0, 1600, 800};
   const Panels preset_{"timeline", "partition", "memory", "findings", "overview"};
@@ -138,6 +142,17 @@ TEST_F(DocksTest, APanelTakesThePlaceOfAnotherOrChangesPlacesWithIt) {
   frames();
   EXPECT_EQ(node_of("inspector"), timeline);
 
+  EXPECT_EQ(node_of("timeline"), memory);
+
+  const ImGuiID partition = node_of("partition");
+  docks_.replace(kLayout, "partition", "timeline");
+  frames();
+  EXPECT_EQ(node_of("timeline"), partition);
+  EXPECT_EQ(node_of("partition"), memory);
+  EXPECT_LT(left_of("timeline"), left_of("partition")) << "and both are still docked";
+  docks_.replace(kLayout, "partition", "timeline");
+  frames();
+
   docks_.replace(kLayout, "memory", "stepper");  // memory is not shown: nothing to take the place of
   EXPECT_EQ(docks_.shown(kLayout), (Panels{"inspector", "partition", "timeline", "findings", "overview"}));
 }
@@ -154,6 +169,69 @@ TEST_F(DocksTest, AResetPutsEveryPanelBack) {
   frames();
   EXPECT_NE(node_of("partition"), node_of("findings"));
   EXPECT_LT(left_of("partition"), left_of("memory"));
+}
+
+TEST_F(DocksTest, ACommandMovesAPanelOverItsNeighbourOutOfTheTabsAndToTheEdge) {
+  frames();
+  constexpr PanelMove kLeft{PanelMove::What::over, Side::left}, kUp{PanelMove::What::over, Side::up};
+  // Over the neighbour on that side: a tab of its place.
+  EXPECT_EQ(docks_.move(kLayout, "memory", kLeft), "");
+  frames(5);
+  ASSERT_NE(node_of("memory"), 0U);
+  EXPECT_EQ(node_of("memory"), node_of("partition"));
+  // Out of the tabs, into the upper half.
+  EXPECT_EQ(docks_.move(kLayout, "memory", {PanelMove::What::split, Side::up}), "");
+  frames(5);
+  EXPECT_NE(node_of("memory"), node_of("partition"));
+  EXPECT_LT(top_of("memory"), top_of("partition"));
+  EXPECT_EQ(left_of("memory"), left_of("partition"));
+  EXPECT_NE(docks_.move(kLayout, "memory", {PanelMove::What::split, Side::up}), "") << "it is alone";
+  // Until it is at the edge of the window, over its whole length.
+  EXPECT_EQ(docks_.move(kLayout, "memory", kLeft), "");
+  frames(5);
+  EXPECT_EQ(left_of("memory"), 0);
+  EXPECT_NEAR(ImGui::FindWindowByName(name_of("memory").c_str())->DockNode->Size.y, kRoom.h, 1);
+  EXPECT_EQ(docks_.move(kLayout, "memory", kLeft), "The panel is at that edge");
+  // The main place is never empty: the panel there comes into it.
+  const ImGuiID main = node_of("timeline");
+  EXPECT_EQ(docks_.move(kLayout, "timeline", kLeft), "");
+  frames(5);
+  EXPECT_EQ(node_of("memory"), main);
+  EXPECT_EQ(left_of("timeline"), 0);
+  EXPECT_EQ(docks_.move(kLayout, "absent", kUp), "The panel is not shown");
+}
+
+TEST_F(DocksTest, ACommandTearsAPanelOffAndDocksItAgain) {
+  frames();
+  constexpr PanelMove kTearOff{PanelMove::What::tear_off, {}};
+  EXPECT_EQ(docks_.move(kLayout, "memory", kTearOff), "");
+  frames(4);
+  const ImGuiWindow* const memory = ImGui::FindWindowByName(name_of("memory").c_str());
+  EXPECT_EQ(memory->DockNode, nullptr);
+  const float left = memory->Pos.x, width = memory->SizeFull.x;
+  EXPECT_EQ(docks_.move(kLayout, "memory", {PanelMove::What::over, Side::left}), "");
+  EXPECT_EQ(docks_.move(kLayout, "memory", {PanelMove::What::resize, Side::right}), "");
+  frames();
+  EXPECT_LT(memory->Pos.x, left);
+  EXPECT_GT(memory->SizeFull.x, width);
+  EXPECT_EQ(docks_.move(kLayout, "memory", kTearOff), "");
+  frames(4);
+  EXPECT_NE(memory->DockNode, nullptr);
+}
+
+TEST_F(DocksTest, ACommandMovesTheBorderOfAPanel) {
+  frames();
+  const auto size = [](const std::string& panel) {
+    return ImGui::FindWindowByName(name_of(panel).c_str())->DockNode->Size;
+  };
+  const ImVec2 memory = size("memory"), partition = size("partition");
+  EXPECT_EQ(docks_.move(kLayout, "memory", {PanelMove::What::resize, Side::right}), "");
+  frames();
+  EXPECT_GT(size("memory").x, memory.x);
+  EXPECT_NEAR(size("memory").x + size("partition").x, memory.x + partition.x, 1);
+  EXPECT_EQ(docks_.move(kLayout, "memory", {PanelMove::What::resize, Side::up}), "");
+  frames();
+  EXPECT_LT(size("memory").y, memory.y);
 }
 
 TEST_F(DocksTest, SettingsKeepWhichPanelsAreShown) {
