@@ -41,9 +41,24 @@ TEST(Compare, VerdictOnlyWhatTheStepsBear) {
   const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
   EXPECT_NE(alike.verdict.find("No significant difference"), std::string::npos) << alike.verdict;
   EXPECT_TRUE(slower.config_changes.empty());
-  EXPECT_EQ(slower.no_config_changes, "No configuration was recorded.");
+  EXPECT_EQ(slower.no_config_changes, "The two configurations are the same.");
   EXPECT_NE(slower.method.find("8 pairs of steps with the same number"), std::string::npos) << slower.method;
   EXPECT_TRUE(slower.unlike.empty());
+}
+
+/// Of an attached run only its framework's settings are known.
+TEST(Compare, ClaimsNoEqualityOfScripts) {
+  RunBuilder run(1);
+  const store::Store* store = steps_of(run, {9'000'000, 1'000'000, 1'010'000});
+  Summary summary = summarize(*store);
+  const auto said = [&] { return compare({{store, &summary}}, {{store, &summary}}).no_config_changes; };
+  summary.framework = "FSDP2 (PyTorch 2.15.0)";
+  summary.config_json = R"({"fully_shard": {"groups": 7}})";
+  EXPECT_EQ(said(), "No recorded setting differs. What else the scripts do differently is not recorded.");
+  for (const char* none : {"{}", ""}) {
+    summary.config_json = none;
+    EXPECT_EQ(said(), "No configuration was recorded.");
+  }
 }
 
 TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
