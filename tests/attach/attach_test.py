@@ -239,7 +239,7 @@ class ClosedForms(Runs):
 
     def test_resharded(self):
         recording, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2")
-        self.assertEqual(runs.figures(recording.path)["config"]["fully_shard"],
+        self.assertEqual(runs.figures(recording.path)["run"]["config"]["fully_shard"],
                          {"groups": BLOCKS + 1, "reshard_after_forward": True, "root_reshard_after_forward": False})
         micro = 3
         self.assertEqual((gathers, reductions, prefetches),
@@ -249,7 +249,7 @@ class ClosedForms(Runs):
     def test_kept(self):
         """Without resharding every group is gathered once in a step: in its forward."""
         recording, gathers, reductions, prefetches = self.gathers_and_reductions("fsdp2", "reshard=0")
-        self.assertIs(runs.figures(recording.path)["config"]["fully_shard"]["reshard_after_forward"], False)
+        self.assertIs(runs.figures(recording.path)["run"]["config"]["fully_shard"]["reshard_after_forward"], False)
         self.assertEqual((gathers, reductions, prefetches), (3 * (BLOCKS + 1), 3 * (BLOCKS + 1), 0))
 
     @slow
