@@ -57,7 +57,9 @@ std::string comparison_json(const analysis::Comparison& comparison, const analys
   const auto maybe = [](const std::optional<double>& number) {
     return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
   };
-  nlohmann::json out = {{"verdict", comparison.verdict}, {"config_changes", comparison.config_changes}};
+  nlohmann::json out = {{"verdict", comparison.verdict},
+                        {"config_changes", comparison.config_changes},
+                        {"no_config_changes", comparison.no_config_changes}};
   out["bears_verdict"] = !comparison.method.empty();
   out["method"] = comparison.method;
   out["unlike"] = comparison.unlike;

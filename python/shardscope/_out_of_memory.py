@@ -1,4 +1,4 @@
-"""An allocation that torch's CUDA allocator refuses: how much was asked for, and what had the memory at that time.
+"""An allocation that torch's CUDA allocator refuses: how many bytes were requested, and what had the memory at that time.
 
 | symbol | event |
 |---|---|
@@ -9,12 +9,14 @@ torch calls it before it raises, without its allocator's lock.
 from shardscope import _memory, _say
 
 MIB = 1 << 20
+MOST_RECORDED = 100  # a script may try again and again
 _memory_of_run = None
 _attached = False
+_recorded = 0
 
 
 def watch(memory):
-    """Tells this Memory about failures from now on. torch cannot remove an observer: the process gets one."""
+    """Failures from now on are recorded with this Memory's levels. torch cannot remove an observer: the process gets one."""
     global _memory_of_run, _attached
     import torch
     _memory_of_run = memory
@@ -26,14 +28,18 @@ def watch(memory):
 
 def refused(device, size, total, free):
     """Anything that it raised would replace torch's own error."""
+    global _recorded
     memory = _memory_of_run
-    if memory is None or not memory.on:
+    if memory is None or not memory.on or _recorded == MOST_RECORDED:
         return
+    _recorded += 1
     try:
         import torch
         allocated, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
-        _say.recorded_warning(f"out of memory on device {device}: {size / MIB:,.1f} MiB asked for; free {free / MIB:,.1f} of {total / MIB:,.1f} MiB, "
-                              f"allocated by torch {allocated / MIB:,.1f}, reserved by torch and free {(reserved - allocated) / MIB:,.1f}")
+        _say.recorded_each_time(f"out of memory on device {device}: {size / MIB:,.1f} MiB requested; "
+                                f"free {free / MIB:,.1f} of {total / MIB:,.1f} MiB, allocated by torch {allocated / MIB:,.1f}, "
+                                f"reserved by torch and free {(reserved - allocated) / MIB:,.1f}"
+                                + (f"; of {MOST_RECORDED} the last that is recorded" if _recorded == MOST_RECORDED else ""))
         memory.sample(_memory.SUB_GROUP)
     except Exception as error:
         _say.warning(f"out of memory: the hook failed ({type(error).__name__}: {error})")

@@ -1,4 +1,4 @@
-"""The package's messages: once each, to standard error, and to the recording if there is one."""
+"""The package's messages: to standard error, and to the recording if there is one; each text once."""
 import sys
 
 _said = set()
@@ -11,8 +11,13 @@ def warning(text):
 
 
 def recorded_warning(text):
-    """Of what the script itself is told, or handles."""
+    """Of an error that the script itself gets, or handles."""
     _say(1, text, False)
+
+
+def recorded_each_time(text):
+    """Also if it is the text of an earlier one."""
+    _emit(1, text)
 
 
 def info(text):
@@ -25,6 +30,10 @@ def _say(severity, text, aloud):
     _said.add(text)
     if aloud:
         print(f"shardscope: {text}", file=sys.stderr, flush=True)
+    _emit(severity, text)
+
+
+def _emit(severity, text):
     if sink is None:
         _kept.append((severity, text))
     else:

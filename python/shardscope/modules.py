@@ -121,6 +121,7 @@ def _entering(module, args, _):
             _core.gate(k.GATE_PRE_FORWARD, number)
         if len(session.spans) == 0:
             _forward.clear()  # left over after an exception
+            _early.clear()
     around = _forward or (_open if kind == k.PASS_RECOMPUTE else ())
     call = Call(number, kind, how, around[-1].path if around else ())
     _forward.append(call)

@@ -36,7 +36,8 @@ void seen(const Entry& entry) {
   if (index >= devices.size()) return;
   const auto bytes = static_cast<std::int64_t>(entry.size_);
   if (entry.action_ == Entry::ALLOC) add(devices[index], bytes);
-  if (entry.action_ == Entry::FREE_COMPLETED) add(devices[index], -bytes);
+  // As torch's own count of allocated bytes: the block may still wait for a stream that used it.
+  if (entry.action_ == Entry::FREE_REQUESTED) add(devices[index], -bytes);
 }
 
 }  // namespace

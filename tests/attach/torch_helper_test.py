@@ -40,6 +40,10 @@ try:
 except torch.OutOfMemoryError:
     pass
 look()                                                                        # was never there
+shared = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda")
+shared.record_stream(torch.cuda.ExternalStream(1))
+del shared; look()                                                            # freed, though the stream may still use it
+look()
 print(json.dumps([read, torch.cuda.memory_stats()]))
 """
 # As seen by the package: a model on the CPU, and memory that its backward needs on the device for a while.
@@ -107,7 +111,7 @@ class Helper(unittest.TestCase):
         return json.loads(runs.finish(start([runs.PYTHON, "-c", COUNTS, how])).splitlines()[-1])
 
     def test_it_counts_requested_bytes_above_the_present_level(self):
-        self.assertEqual(self.counted("1")[0], [0, 0, 7 * MIB + 13, 0, 13 * MIB, 0])
+        self.assertEqual(self.counted("1")[0], [0, 0, 7 * MIB + 13, 0, 13 * MIB, 0, 5 * MIB, 0])
 
     def test_the_allocator_does_as_without_it(self):
         self.assertEqual(self.counted("1")[1], self.counted("0")[1])
@@ -125,7 +129,7 @@ class Helper(unittest.TestCase):
         self.assertEqual(peaks, [64 + 8, 32 + 8, 48 + 8])
         refused = [text for text in messages if "out of memory" in text]
         self.assertEqual(len(refused), 1, messages)
-        self.assertRegex(refused[0], r"device 0: 300.0 MiB asked for; free \d+\.\d of 256.0 MiB, allocated by torch 8.0, ")
+        self.assertRegex(refused[0], r"device 0: 300.0 MiB requested; free \d+\.\d of 256.0 MiB, allocated by torch 8.0, ")
         self.assertFalse(any("torch_helper" in text for text in messages))
 
         without, peaks, messages = self.recorded("without", "empty")

@@ -12,6 +12,8 @@
 operators (at::addGlobalCallback) would cost 0.2 us for each of the process. DeepCompile calls NCCL itself: no hook of torch
 sees its collectives.
 """
+import weakref
+
 import torch
 
 from shardscope import _hooks, _kinds as k, compiled
@@ -22,12 +24,27 @@ _adapter = _hooks.Adapter("DeepCompile, operators", "", None)
 
 
 class Compiled:
-    """Parameters by ds_id, DeepSpeed's statuses, remaining users by (graph, ds_id), and persistent parameters' ds_ids."""
-    params, statuses, users, persistent = {}, None, {}, set()
+    """The models' parameters by ds_id, which keeps none alive, DeepSpeed's statuses, remaining users by (graph, ds_id), and persistent parameters' ds_ids."""
+    params, statuses, users, persistent = weakref.WeakValueDictionary(), None, {}, set()
+    watched = False  # the operators, which all engines of the process share
+
+
+def forget():
+    Compiled.watched = False
+    for known in (Compiled.params, Compiled.users, Compiled.persistent):
+        known.clear()
 
 
 def watch(engine):
     """After init_z3, which loads the operators. Returns whether they are recorded."""
+    if not Compiled.watched and not watch_operators():
+        return False
+    Compiled.params.update((param.ds_id, param) for param in engine.module.parameters())
+    Compiled.statuses = type(next(iter(Compiled.params.values())).ds_status)
+    return True
+
+
+def watch_operators():
     table = _hooks.Table(_adapter, torch.ops.dc)
     try:
         wrap(table, "allgather_param", "a graph_id id", before=lambda a, graph, number, *_, **__: runs(a) and changes((number,), "INFLIGHT"))
@@ -43,8 +60,8 @@ def watch(engine):
     handle = get_deepcompile_handle()
     table.replace(handle, "set_persistent", _hooks.wrapped(_adapter, "set_persistent", handle.set_persistent, None, kept))
     table.apply()
-    Compiled.params = {param.ds_id: param for param in engine.module.parameters()}
-    Compiled.statuses = type(next(iter(Compiled.params.values())).ds_status)
+    Compiled.watched = True
+    _hooks.at_turn_off(forget)
     return True
 
 
