@@ -128,6 +128,8 @@ def opened(live: Live):
         yield shown(f"dialog {name}")
         live.key("Escape")
     live.palette("show what if")
+    # The box of overlap_comm: the same settings are not simulated again.
+    subprocess.run(["xdotool", "mousemove", "212", "187", "click", "1"], env=live.environment, check=True)
     live.palette("what if: simulate")
     time.sleep(12)
     yield shown("what if simulated")
