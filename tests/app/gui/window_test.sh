@@ -225,6 +225,7 @@ xdotool key shift+b
 until_holds "s['cursor_ns'] == s['notes']['list'][1][0]" "Shift+B goes to the next note"
 xdotool key alt+b
 until_holds "s['cursor_ns'] == s['notes']['list'][0][0]" "Alt+B goes to the note before"
+xdotool click 1; look  # a release of Alt may have taken the keyboard to the menus
 xdotool key F2
 until_holds "'dialog' in s['panels']" "F2 opens the chosen note"
 keys End; type_text "!"; xdotool key Return
