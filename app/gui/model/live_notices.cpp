@@ -68,7 +68,7 @@ std::optional<LiveNotices::Notice> LiveNotices::at(double seconds) const {
     const double ago = seconds - *lost_at_;
     const std::string when = ago < 2 ? "now" : decimal(std::floor(ago), 0) + " s ago";
     return Notice{
-        "Events are missing since " + decimal(std::max(1.0, std::ceil(seconds - lost_since_)), 0) + " s",
+        "Events lost in the last " + decimal(std::max(1.0, std::ceil(seconds - lost_since_)), 0) + " s",
         parts_text(dropped - shed, shed, messages, missed_ - std::min(missed_before_, missed_)) + "; last " +
             when + ". They are gaps in the lanes; a lower level of detail sends fewer",
         true, "connection"};

@@ -3,10 +3,11 @@
 #include <GLFW/glfw3.h>
 #include <imgui_impl_glfw.h>
 #include <imgui_impl_opengl3.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,8 +15,11 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,8 +44,37 @@ constexpr double kDumpInterval = 1.0;
 /// Maximum share of one core for drawing changes: four ranks may be training on the same two cores.
 constexpr double kDrawShare = 0.15;
 
-volatile std::sig_atomic_t g_dump_asked = 0;
-void ask_dump(int) { g_dump_asked = 1; }
+/// Requests for a dump by signal. A thread takes them, since only that can wake the window.
+struct DumpRequests {
+  std::atomic<std::uint64_t> asked{0};
+  std::mutex guard;
+  bool open = false;  ///< a window may be woken
+};
+DumpRequests g_dumps;
+
+void take_dump_signals(sigset_t signals) {
+  int taken = 0;
+  while (sigwait(&signals, &taken) == 0) {
+    ++g_dumps.asked;
+    const std::scoped_lock lock(g_dumps.guard);
+    if (g_dumps.open) glfwPostEmptyEvent();
+  }
+}
+
+/// While it lives the window is woken by a request.
+class WokenByDumps {
+ public:
+  WokenByDumps() { set(true); }
+  ~WokenByDumps() { set(false); }
+  WokenByDumps(const WokenByDumps&) = delete;
+  WokenByDumps& operator=(const WokenByDumps&) = delete;
+
+ private:
+  static void set(bool open) {
+    const std::scoped_lock lock(g_dumps.guard);
+    g_dumps.open = open;
+  }
+};
 
 std::string g_glfw_error;
 void on_glfw_error(int, const char* text) { g_glfw_error = text; }
@@ -317,14 +350,26 @@ bool search(AppState& app) {
 class Dumper {
  public:
   explicit Dumper(std::string path) : path_(std::move(path)) {}
-  void update(const AppState& app, Frame& frame, Clock::time_point now) {
-    if (path_.empty()) return;
-    const bool due = g_dump_asked != 0 || Seconds(now - last_).count() >= kDumpInterval;
-    if (!due) return;
-    g_dump_asked = 0;
+  /// True: a request is to be answered after the next events.
+  bool update(const AppState& app, Frame& frame, Clock::time_point now) {
+    if (path_.empty()) return false;
+    // What was pressed before a request is received and drawn first.
+    const std::uint64_t asked = std::exchange(seen_, g_dumps.asked.load());
+    const bool answers = asked != answered_ && !g_input.redraw.pending();
+    write(app, frame, now, answers ? asked : answered_);
+    return seen_ != answered_;
+  }
+
+ private:
+  void write(const AppState& app, Frame& frame, Clock::time_point now, std::uint64_t asked) {
+    const bool answers = asked != answered_;
+    if (!answers && Seconds(now - last_).count() < kDumpInterval) return;
+    if (answers) answered_ = asked;
     last_ = now;
     const AppState::Turn turn = app.turn();
-    std::string json = state_json(app, frame.workspace().placed(), frame.count());
+    std::vector<PlacedForDump> placed = frame.workspace().placed();
+    placed.push_back({"requests", {}, {std::to_string(answered_)}});
+    std::string json = state_json(app, placed, frame.count());
     if (json == written_) return;
     if (!write_state(path_, json) && !complained_) {
       complained_ = true;
@@ -333,15 +378,21 @@ class Dumper {
     written_ = std::move(json);
   }
 
- private:
   std::string path_, written_;
+  std::uint64_t seen_ = 0, answered_ = 0;  ///< requests
   Clock::time_point last_{};
   bool complained_ = false;
 };
 
 }  // namespace
 
-void accept_dump_signal() { std::signal(SIGUSR1, ask_dump); }
+void accept_dump_signal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every later thread
+  std::thread(take_dump_signals, signals).detach();
+}
 
 bool have_display() {
   const char* const x11 = std::getenv("DISPLAY");
@@ -363,6 +414,7 @@ int run_window(AppState& app, const WindowOptions& options) {
     // A panel alone is a smaller window beside the whole one, and leaves that one's place as it is.
     Window window(options, options.panel.empty() || options.panel == "workspace" ? &place : nullptr);
     Dumper dumper(options.state_dump);
+    const WokenByDumps woken;
     while (!window.closed()) {
       Clock::time_point now = Clock::now();
       if (app.quit) break;
@@ -387,7 +439,7 @@ int run_window(AppState& app, const WindowOptions& options) {
         g_input.redraw.drawn(frame.took_input());
         changed = false;
       }
-      dumper.update(app, frame, Clock::now());
+      const bool asked = dumper.update(app, frame, Clock::now());
       window.follow_place(Seconds(Clock::now() - start).count());
       settings.save_if_changed();
       double wait = kIdleWait;
@@ -399,7 +451,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
         wait = std::min(wait, kLiveFrame);
       if (changed) wait = std::min(wait, live_gap);
-      if (searching || app.run->reading()) wait = 0;
+      if (searching || asked || app.run->reading()) wait = 0;
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
       if (g_input.redraw.pending())
         glfwPollEvents();

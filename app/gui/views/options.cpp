@@ -46,8 +46,12 @@ void OptionsView::header(Context& ctx, Rect& room) {
 void OptionsView::items(Context& ctx) {
   ViewOptions& view = ctx.app.timeline.view;
   ImGui::SeparatorText("Shown in the timeline");
-  for (int i = 0; i < kItemClasses; ++i) {
-    const auto what = static_cast<ItemClass>(i);
+  // What is alike stands together; the settings file numbers the classes in the order in which they came.
+  static constexpr ItemClass kOrder[kItemClasses] = {
+      ItemClass::steps, ItemClass::modules, ItemClass::kernels,    ItemClass::own_spans,
+      ItemClass::waits, ItemClass::gathers, ItemClass::reductions, ItemClass::transfers,
+      ItemClass::gpu,   ItemClass::curves,  ItemClass::marks,      ItemClass::notes};
+  for (const ItemClass what : kOrder) {
     bool shown = !view.hides(what);
     if (ImGui::Checkbox(word(what), &shown)) view.set(what, shown);
     static constexpr const char* kTips[kItemClasses] = {
@@ -63,7 +67,7 @@ void OptionsView::items(Context& ctx) {
         "The lanes of reductions, with the marks of flushes",
         "The lanes of steps, micro-steps and pauses",
         "Curves over time: memory, live elements, loss, counters of the program"};
-    ImGui::SetItemTooltip("%s", kTips[i]);
+    ImGui::SetItemTooltip("%s", kTips[static_cast<int>(what)]);
   }
   const std::string hidden = hidden_text(view);
   if (!hidden.empty()) ImGui::TextColored(ink(ctx.colors().warning), "%s", hidden.c_str());

@@ -89,7 +89,12 @@ void TimelineKeys::look(Context& ctx, const TimelineRows& rows, const Rect& room
     goes_on_.reset();
     return;
   }
-  const std::optional<std::size_t> found = at_ ? index_of(rows, *at_) : std::nullopt;
+  std::optional<std::size_t> found = at_ ? index_of(rows, *at_) : std::nullopt;
+  if (at_ && !found && at_->is_lane()) {
+    // Its level was hidden: the first row of the lane.
+    at_->depth = 0;
+    found = index_of(rows, *at_);
+  }
   const std::size_t before = found.value_or(row_of_selection(app, rows));
   const auto last = static_cast<std::ptrdiff_t>(rows.rows.size()) - 1;
   const auto at = static_cast<std::size_t>(

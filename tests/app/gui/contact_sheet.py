@@ -8,6 +8,8 @@ looked at after a change to a view: nothing may overlap, be cut without an ellip
 Xvfb and xdotool installed, also of a run that is live, paused, hung or lost."""
 
 import html
+import itertools
+import json
 import pathlib
 import shutil
 import subprocess
@@ -43,6 +45,26 @@ STATES = [
     ("micro-steps", ["micro"], ["--size", "1280x720"]),
     ("damaged recording", ["damaged"], ["--size", "1280x720"]),
 ]
+# Of panels that are empty until something is chosen: name, and the place in four.zscope that the picture is of.
+USED = {
+    "timeline": [("a range measured, hits marked", "#measured=140ms-180ms&range=120ms-230ms&at=150ms&find=reduce")],
+    "partition": [("a parameter", "#at=150ms&rank=1&param=transformer.h.2.mlp.c_fc.weight")],
+    "stepper": [("between two gates", "#at=150ms&rank=2")],
+    "communication": [("a range measured", "#measured=80ms-230ms&range=70ms-240ms")],
+    "buckets": [("a range measured", "#measured=80ms-230ms&range=70ms-240ms&at=200ms")],
+    "inspector": [("a parameter", "#at=150ms&rank=1&param=transformer.h.2.mlp.c_fc.weight"), ("a module", "#at=150ms&rank=1&module=transformer.h.2.mlp"),
+                  ("a rank", "#at=150ms&rank=2"), ("a step", "#at=150ms&step=2")],
+    "find": [("words", "#find=all-gather"), ("nothing found", "#find=nothing like it")],
+    "statistics": [("words", "#find=all-gather"), ("of modules", "#find=h.2")],
+    "flame": [("words, one step", "#range=80ms-160ms&find=mlp")],
+    "lecture": [("in the middle of a step", "#at=150ms")],
+    "notes": [("notes", "#at=150ms")],
+    "overview": [("a step", "#at=150ms&step=2")],
+}
+NOTES = {"format": "shardscope notes", "version": 1, "run_id": "synthetic-1", "notes": [
+    {"id": "1", "begin_ns": 90_000_000, "text": "the first gathers are late", "rank": 1, "colour": "red"},
+    {"id": "2", "begin_ns": 140_000_000, "end_ns": 180_000_000, "text": "backward waits for the link", "colour": "yellow"},
+    {"id": "3", "begin_ns": 200_000_000, "text": ""}]}
 
 
 def program(build: pathlib.Path, name: str) -> str:
@@ -50,6 +72,28 @@ def program(build: pathlib.Path, name: str) -> str:
         if place.exists():
             return str(place)
     sys.exit(f"contact_sheet: {name} is not in {build}; build the targets shardscope-gui and gui_make_recording")
+
+
+def noted(out: pathlib.Path) -> None:
+    """The recording of four ranks with notes beside it."""
+    recording = out / "noted.zscope"
+    shutil.copyfile(out / "four.zscope", recording)
+    (out / "noted.zscope.notes.json").write_text(json.dumps(NOTES))
+
+
+def used(gui: str, out: pathlib.Path, panel: str, page: list[str]) -> tuple[int, int]:
+    """Adds the pictures of a panel with something chosen in it; returns how many there are and how many failed."""
+    failed = 0
+    for state, place in USED.get(panel, []):
+        picture = f"{panel}-{state.replace(' ', '_').replace(',', '')}.png"
+        done = subprocess.run([gui, str(out / "noted.zscope"), "--panel", panel, "--at", place, "--screenshot", str(out / picture),
+                               "--size", "1280x720"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            failed += 1
+            print(f"{picture}: {done.stderr.strip()}", file=sys.stderr)
+        page.append(f"<figure><figcaption>{html.escape(state)}</figcaption><a href='{picture}'>"
+                    f"<img loading=lazy src='{picture}'></a></figure>")
+    return len(USED.get(panel, [])), failed
 
 
 def damage(whole: pathlib.Path, damaged: pathlib.Path) -> None:
@@ -67,7 +111,7 @@ def live_states(build: pathlib.Path, out: pathlib.Path, gui: str, page: list[str
         return 0, 0
     made = failed = 0
     with contact_sheet_live.Live(pathlib.Path(__file__).resolve().parents[3], str(shardscope), gui, out) as live:
-        for state, pictures in contact_sheet_live.states(live):
+        for state, pictures in itertools.chain(contact_sheet_live.opened(live), contact_sheet_live.states(live)):
             page.append(f"<h2>{html.escape(state)}</h2>")
             for panel, picture, done in pictures:
                 made, failed = made + 1, failed + (not done)
@@ -88,9 +132,10 @@ def main() -> int:
         if not recording.exists():
             subprocess.run([recorder, recording, *options], check=True)
     damage(out / "four.zscope", out / "damaged.zscope")
+    noted(out)
     page = ["<!doctype html><title>Contact sheet</title><style>body{background:#222;color:#ddd;font:14px sans-serif}"
             "img{width:100%;border:1px solid #555}figure{display:inline-block;width:48%;margin:0.5%}</style>"]
-    failed = 0
+    failed = chosen = 0
     for panel in panels:
         page.append(f"<h2>{html.escape(panel)}</h2>")
         for state, recordings, options in STATES:
@@ -105,10 +150,12 @@ def main() -> int:
                 print(f"{picture}: {done.stderr.strip()}", file=sys.stderr)
             page.append(f"<figure><figcaption>{html.escape(state)}</figcaption><a href='{picture}'>"
                         f"<img loading=lazy src='{picture}'></a></figure>")
+        made, used_failed = used(gui, out, panel, page)
+        chosen, failed = chosen + made, failed + used_failed
     live, live_failed = live_states(build, out, gui, page)
     failed += live_failed
     (out / "index.html").write_text("\n".join(page))
-    print(f"{out / 'index.html'}: {len(panels) * len(STATES) + live} pictures, {failed} failed")
+    print(f"{out / 'index.html'}: {len(panels) * len(STATES) + chosen + live} pictures, {failed} failed")
     return 1 if failed else 0
 
 

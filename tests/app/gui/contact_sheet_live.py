@@ -1,4 +1,5 @@
-"""States of a run that is going on, for the contact sheet: live, paused, a hang, a lost connection.
+"""States of a run that is going on, for the contact sheet: live, paused, a hang, a lost connection; and what only a window
+has: menus, dialogs, a simulation.
 
 A run of two small ranks is started with its collector at a path. Pictures are taken by further viewers; a lost
 connection is seen only by a window that was connected, so that one is real: Xvfb keeps its screen in a file."""
@@ -78,22 +79,66 @@ class Live:
             made.append((panel, picture, done.returncode == 0))
         return made
 
-    def window(self, endpoint: str) -> tuple[pathlib.Path, str]:
-        """A real window that is connected; returns the file of its screen and the display."""
+    def window(self, *source) -> tuple[pathlib.Path, subprocess.Popen]:
+        """A real window; returns the file of its screen and its process."""
         read, write = os.pipe()
-        (self.out / "screen").mkdir(exist_ok=True)
+        folder = self.out / f"screen{len(self.started)}"
+        folder.mkdir(exist_ok=True)
         self.start(["Xvfb", "-displayfd", str(write), "-screen", "0", f"{SIZE}x24", "-nolisten", "tcp", "-fbdir",
-                    self.out / "screen"], pass_fds=[write])
+                    folder], pass_fds=[write])
         os.close(write)
         with os.fdopen(read) as pipe:
             self.environment["DISPLAY"] = ":" + pipe.readline().strip()
-        self.start([self.gui, "--connect", endpoint, "--size", SIZE])
+        window = self.start([self.gui, *source, "--size", SIZE])
         time.sleep(8)
-        return self.out / "screen" / "Xvfb_screen0", self.environment["DISPLAY"]
+        return folder / "Xvfb_screen0", window
 
     def key(self, *keys: str) -> None:
         subprocess.run(["xdotool", "mousemove", "640", "300", "key", *keys], env=self.environment, check=True)
         time.sleep(3)
+
+    def palette(self, words: str) -> None:
+        self.key("ctrl+p")
+        subprocess.run(["xdotool", "type", "--delay", "40", words], env=self.environment, check=True)
+        time.sleep(1)
+        self.key("Return")
+
+
+def opened(live: Live):
+    """Yields (state, pictures) of what only a window shows, on a recording: dialogs, menus, a simulation."""
+    def shown(name: str):
+        picture = f"window-{name.replace(' ', '_')}.png"
+        write_png(live.out / picture, screen)
+        return name, [("workspace", picture, True)]
+
+    screen, window = live.window(live.out / "four.zscope")
+    live.key("ctrl+p")
+    yield shown("palette")
+    live.key("Escape")
+    live.key("question")
+    yield shown("keys and colours")
+    live.key("Escape")
+    live.key("F6", "Tab")
+    live.key("F4")
+    yield shown("tool tip by keyboard")
+    live.key("Escape")
+    for name, command in (("go to", "go to step"), ("open", "open recording"), ("connect", "connect to a run"), ("export", "export trace chrome"),
+                          ("note", "note here")):
+        live.palette(command)
+        yield shown(f"dialog {name}")
+        live.key("Escape")
+    live.palette("show what if")
+    # The box of overlap_comm: the same settings are not simulated again.
+    subprocess.run(["xdotool", "mousemove", "212", "187", "click", "1"], env=live.environment, check=True)
+    live.palette("what if: simulate")
+    time.sleep(12)
+    yield shown("what if simulated")
+    window.terminate()
+    window.wait(10)
+    screen, window = live.window()
+    yield shown("first page")
+    window.terminate()
+    window.wait(10)
 
 
 def states(live: Live):
@@ -101,7 +146,7 @@ def states(live: Live):
     endpoint, run = live.run("live")
     time.sleep(10)
     yield "live", live.pictures("live", "--connect", endpoint)
-    screen, _ = live.window(endpoint)
+    screen, _ = live.window("--connect", endpoint)
     live.key("space")
     yield "paused", live.pictures("paused", "--connect", endpoint)
     write_png(live.out / "window-paused.png", screen)

@@ -13,12 +13,8 @@ window=$!
 for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
 until_holds "s['frames'] > 0 and s['store']['steps'] == 6 and {'timeline', 'partition', 'stepper'} <= set(s['panels'])" "the recording is on the window"
 
-keys() { for one in "$@"; do xdotool key "$one"; sleep 0.12; done; }
-palette() { keys ctrl+p; until_holds "'dialog' in s['panels']" "the palette opens"; xdotool type --delay 60 "$1"; until_holds "s['shows']['dialog'][0] == '$1'" "the palette has the words"; keys Return; until_holds "'dialog' not in s['panels']" "the palette closes"; }
 # Shows the panel by its name and moves the keyboard there.
 panel() { palette "show $2"; until_holds "'$1' in s['panels'] and s.get('focus') == '$1'" "the panel $2 has the keyboard"; keys Tab; }
-# Twice: a dump is written before the window has drawn what the latest key changed.
-look() { for _ in 1 2; do kill -USR1 $window; sleep 0.2; done; }
 at() { value "s['shows']['keyboard'][0]"; }
 # Arrows into the list of the panel.
 enter_list() {
@@ -51,11 +47,11 @@ done
 grep -q "^steps$" "$work/visited" || fail "F6 does not reach the bars and the step ruler"
 
 # The menus: Run, its first command plays the recording.
-keys alt; sleep 0.3
-keys Right Right Right Down; sleep 0.3
+keys alt
+keys Right Right Right Down
 keys Return
 until_holds "s['breakpoints']['playing'] or s['cursor_ns'] is not None" "a command of a menu"
-keys Escape; sleep 0.3
+keys Escape
 [ "$(value "s['breakpoints']['playing']")" = True ] && keys Escape space
 until_holds "not s['breakpoints']['playing']" "space stops playing"
 
@@ -69,6 +65,33 @@ until_holds "s['cursor_ns'] < $cursor" "the span before"
 keys Right
 until_holds "s['cursor_ns'] == $cursor" "and the next"
 until_holds "s['focus'] == 'timeline'" "the timeline keeps the keyboard though the Inspector opens"
+# The tool tip of the selected span, of the one before, and of another lane.
+tip="s['shows'].get('tip', [''])[0]"
+keys F4
+until_holds "'; rank %d, ' % s['selection']['rank'] in $tip and '; begin: ' in $tip" "F4 shows the tool tip of the span"
+before=$(value "hash($tip)")
+keys Left
+until_holds "$tip and hash($tip) != $before" "it follows the keyboard"
+before=$(value "hash($tip)")
+xdotool keydown ctrl; look
+keys Up Up Up Up
+xdotool keyup ctrl
+until_holds "hash($tip) != $before" "Ctrl and the arrows move it to another lane"
+keys Escape
+until_holds "'tip' not in s['shows'] and s['focus'] == 'timeline' and s['shows']['keyboard'] == ['ranks and lanes']" "Escape ends it alone"
+
+# Levels of a lane are hidden from its menu, and shown again by an undo.
+until_holds "s['rows']['crops'] == ''" "no level is hidden"
+keys Escape Escape  # without a span Enter opens the menu of the lane
+panel timeline timeline
+tab_to "ranks and lanes"
+keys Return Down Return
+until_holds "s['rows']['crops'].endswith(':1')" "only the outermost level is shown"
+sleep 0.7  # an entry of the history is a place that has stood for a while
+keys ctrl+z
+until_holds "s['rows']['crops'] == ''" "Ctrl+Z shows the others again"
+keys Right
+until_holds "s['selection']['kind'] != 'none' and s['cursor_ns'] is not None" "the lane still has the keyboard"
 
 panel partition "partition map"
 tab_to "parameters and ranks"
@@ -77,6 +100,10 @@ until_holds "s['selection']['kind'] == 'param' and s['selection']['rank'] == 1" 
 param=$(value "s['selection']['param']")
 keys Right
 until_holds "s['selection']['param'] == $param + 1" "the parameter beside it"
+keys F4
+until_holds "s['selection']['name'] in $tip" "the tool tip of its cell"
+keys F4
+until_holds "'tip' not in s['shows']" "F4 ends it as well"
 keys Return
 until_holds "s['rows']['params'] == [s['selection']['name']]" "Enter follows it on the timeline"
 
@@ -91,6 +118,9 @@ tab_to "Loss"
 step=$(value "s['shown_step']")
 keys Left
 until_holds "s['selection']['kind'] == 'step'" "an arrow goes to the step beside"
+keys F4
+until_holds "$tip.startswith('step %d;' % s['shown_step'])" "the values of the step"
+keys Escape
 tab_to "log"
 keys Return
 until_holds "s['shows']['overview'] == ['log']" "a choice in a title line"
@@ -104,7 +134,9 @@ keys Escape Escape Escape
 until_holds "s['selection']['kind'] == 'none' and s['cursor_ns'] is None" "no time is looked at before"
 panel findings findings
 enter_list findings
-keys Return
+keys F4
+until_holds "$tip" "the tool tip of a row"
+keys F4 Return
 until_holds "s['selection']['kind'] != 'none' or s['cursor_ns'] is not None" "Enter goes to a finding"
 keys Escape
 
@@ -127,7 +159,7 @@ until_holds "s['cursor_ns'] != $cursor" "a button of the Stepper moves the curso
 # In a narrow one the last of them is a menu.
 panel compare compare
 tab_to "all"
-keys Return; sleep 0.5; keys Down Down Return
+keys Return Down Down Return
 until_holds "'table' in s['shows']['compare']" "Compare shows the table alone"
 
 panel messages messages
@@ -137,7 +169,7 @@ until_holds "s['cursor_ns'] == 0" "Enter goes to the time of a message"
 keys Escape
 
 panel buckets buckets
-keys f; sleep 0.5
+keys f
 enter_list flushes
 keys Return
 until_holds "s['cursor_ns'] > 0" "Enter goes to a flush"
@@ -145,8 +177,7 @@ keys Escape
 
 keys ctrl+f
 until_holds "s.get('focus') == 'find'" "the panel Find has the keyboard"
-sleep 0.5
-xdotool type --delay 60 "reduce"
+type_text "reduce"
 until_holds "s['find']['words'] == 'reduce' and s['find']['done'] and s['find']['hits'] > 0" "Find has the words"
 keys Return
 until_holds "s['selection']['kind'] != 'none'" "Enter goes to a hit"
@@ -172,12 +203,12 @@ panel notes notes
 tab_to "New"
 keys Return
 until_holds "'dialog' in s['panels']" "the dialog of a note opens"
-xdotool type --delay 60 "slow"
+type_text "slow"
 keys Return
 until_holds "[n[2] for n in s['notes']['list']] == ['slow']" "a note is written"
 enter_list notes
-keys Return F2; sleep 0.6
-keys Tab ctrl+a; xdotool type --delay 60 "12.5 ms"; keys Tab ctrl+a; xdotool type --delay 60 "20 ms"; keys Return
+keys Return F2
+keys Tab ctrl+a; type_text "12.5 ms"; keys Tab ctrl+a; type_text "20 ms"; keys Return
 until_holds "s['notes']['list'] == [[12500000, 20000000, 'slow']]" "begin and end of the note are changed"
 grep -q 12500000 "$work/run.zscope.notes.json" || fail "the changed time is beside the recording"
 keys Escape  # leaves the list
@@ -194,16 +225,37 @@ until_holds "s['shows']['status'] == ['Copied the trace info']" "Trace info is c
 panel whatif "what if"
 before=$(value "s['what_if']['values']")
 for _ in 1 2 3 4; do  # a list, a check box or a slider: whichever is first
-  keys Return; sleep 0.3; keys Up; sleep 0.3; keys Return; sleep 0.3; kill -USR1 $window; sleep 0.3
+  keys Return Up Return
   [ "$(value "s['what_if']['values']")" != "$before" ] && break
   keys Tab
 done
 until_holds "s['what_if']['values'] != $before" "a setting of What if is changed"
-keys Escape Escape Escape; sleep 0.5
+keys Escape Escape Escape
 
 panel options options
 keys Tab space
 until_holds "'modules' in s['hidden'] or 'waits' in s['hidden']" "an option is changed"
+
+# The panel that has the keyboard: wider, a tab of its neighbour, out of the tabs, and in a window of its own.
+keys Escape Escape 1
+until_holds "s['layout'] == 'Watch'" "the layout Watch"
+rect() { value "s['panels']['$1'][$2]"; }
+panel memory memory
+width=$(rect memory 2)
+keys alt+shift+Right
+until_holds "s['panels']['memory'][2] > $width + 20" "a key makes the panel wider"
+keys ctrl+shift+Left
+until_holds "'partition' not in s['panels'] and s.get('focus') == 'memory'" "it is a tab before its neighbour"
+palette "panel out of its tabs above"
+until_holds "'partition' in s['panels'] and s['panels']['memory'][1] < s['panels']['partition'][1] and s['panels']['memory'][0] == s['panels']['partition'][0]" "it is above its neighbour"
+height=$(rect partition 3)
+keys ctrl+shift+w
+until_holds "s.get('focus') == 'memory' and s['panels']['partition'][3] > $height + 50" "it has left its place"
+left=$(rect memory 0)
+keys ctrl+shift+Right
+until_holds "s['panels']['memory'][0] > $left + 30" "a key moves its window"
+keys ctrl+shift+w
+until_holds "s.get('focus') == 'memory'" "it is back among the tabs"
 
 # Without a live run these two only say so.
 panel connection connection

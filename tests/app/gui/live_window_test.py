@@ -52,7 +52,7 @@ class Display:
         with os.fdopen(read) as pipe:
             self.settings = tempfile.TemporaryDirectory()
             self.environment = {**os.environ, "DISPLAY": ":" + pipe.readline().strip(), "SHARDSCOPE_ROOT": str(ROOT),
-                                "XDG_CONFIG_HOME": self.settings.name}
+                                "XDG_CONFIG_HOME": self.settings.name, "XDG_STATE_HOME": self.settings.name}
         self.environment.pop("WAYLAND_DISPLAY", None)
         return self
 
@@ -108,17 +108,20 @@ class Run:
 
 
 class Window:
-    def __init__(self, folder, endpoint, environment):
-        self.dump = folder / f"state-{pathlib.Path(endpoint).name}.json"
+    """Of an endpoint, or of a recording."""
+
+    def __init__(self, folder, source, environment):
+        self.dump = folder / f"state-{pathlib.Path(source).name}.json"
         self.environment = environment
-        self.process = subprocess.Popen([BIN / "shardscope-gui", "--connect", endpoint, "--size", "1600x900", "--state-dump",
-                                         self.dump], env=environment)
+        shown = ["--connect", source] if "://" in str(source) else [source]
+        self.process = subprocess.Popen([BIN / "shardscope-gui", *shown, "--size", "1600x900", "--state-dump", self.dump],
+                                        env=environment)
 
     def state(self):
         if self.process.poll() is not None:
             fail(f"the window is gone ({self.process.returncode})")
         self.process.send_signal(signal.SIGUSR1)
-        time.sleep(0.1)
+        time.sleep(0.03)
         try:
             return json.loads(self.dump.read_text())
         except (OSError, json.JSONDecodeError):
@@ -136,7 +139,7 @@ class Window:
                         return state
                 except (KeyError, TypeError):
                     pass
-            time.sleep(0.1)
+            time.sleep(0.03)
         fail(f"{what}: {json.dumps(state)}")
 
     def type(self, text):
@@ -145,6 +148,10 @@ class Window:
 
     def key(self, name):
         subprocess.run(["xdotool", "key", name], env=self.environment, check=True)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
 
 
 def main():
@@ -191,17 +198,47 @@ def main():
                      "the run stops at its breakpoint, and the list shows it")
         window.key("F9")
         window.until(lambda s: not s["breakpoints"]["list"], "F9 removes it")
+        # A note on the live run: kept for a later window, and with its recording.
+        window.key("b")
+        window.until(lambda s: "dialog" in s["shows"], "B opens the dialog of a note")
+        window.type("stopped here")
+        window.key("Return")
+        noted = window.until(lambda s: [note[2] for note in s["notes"]["list"]] == ["stopped here"], "a note on the live run")
+        if noted["notes"]["problem"]:
+            fail(f"the note is not kept: {noted['notes']['problem']}")
         window.key("space")
         window.until(lambda s: not s["control"]["paused"], "Space resumes the run")
         stepped.finish(120)
         state = window.until(lambda s: s["link"] == "ended" and s["store"]["steps"] == STEPS, "the late viewer saw every step")
-        window.process.terminate()
-        window.process.wait()
+        window.close()
         info = json.loads(subprocess.run([BIN / "shardscope", "info", "--json", stepped.recording], stdout=subprocess.PIPE,
                                          env=display.environment, check=True).stdout)
         if state["store"]["events"] != info["events"] or state["store"]["dropped"] != 0:
             fail(f"the window holds {state['store']['events']} events, the recording {info['events']}")
         same_weights(plain.weights, stepped.weights, "a run that was paused and stepped")
+        window = Window(folder, stepped.recording, display.environment)
+        window.until(lambda s: s["notes"]["list"] == noted["notes"]["list"], "the recording has the note on the live run")
+        if "stopped here" not in pathlib.Path(f"{stepped.recording}.notes.json").read_text():
+            fail("the note is not beside the recording")
+        window.close()
+
+        # A hang is named while it lasts, above the panels, and by the panel for it.
+        hung = Run(folder, "hung", display.environment)
+        window = Window(folder, hung.endpoint, display.environment)
+        window.until(lambda s: s["link"] == "live" and s["store"]["steps"] >= 20, "the window is live")
+        stopped = hung.a_rank()
+        os.kill(stopped, signal.SIGSTOP)
+        window.until(lambda s: s["hung"] and "banner" in s["panels"], "the hang is named", 60)
+        window.key("ctrl+p")
+        window.until(lambda s: "dialog" in s["shows"], "the palette opens")
+        window.type("show why it hangs")
+        window.key("Return")
+        window.until(lambda s: "why" in s["panels"], "the panel Why it hangs")
+        os.kill(stopped, signal.SIGCONT)
+        window.until(lambda s: not s["hung"], "the hang is over")
+        window.close()
+        hung.process.terminate()
+        hung.process.communicate(timeout=60)
 
         killed = Run(folder, "killed", display.environment)
         window = Window(folder, killed.endpoint, display.environment)
@@ -214,8 +251,7 @@ def main():
         shown = {name.replace("-", "_"): count for name, count in state["analysis"]["collectives"].items()}
         if shown != recorded or not recorded:
             fail(f"after a rank was killed the window counts {shown}, the recording {recorded}")
-        window.process.terminate()
-        window.process.wait()
+        window.close()
 
         left = Run(folder, "left", display.environment)
         window = Window(folder, left.endpoint, display.environment)

@@ -11,6 +11,7 @@ work=$(mktemp -d)
 export XDG_CONFIG_HOME=$work/config  # layouts of this window, not of who runs the test
 xvfb= window=
 finish() {
+  [ -n "${evaluator_PID:-}" ] && kill $evaluator_PID 2> /dev/null
   [ -n "$window" ] && kill $window 2> /dev/null
   [ -n "$xvfb" ] && kill $xvfb 2> /dev/null
   wait 2> /dev/null
@@ -32,19 +33,37 @@ open_display() {
   export DISPLAY=:$(cat "$work/display")
   unset WAYLAND_DISPLAY
 }
-# value EXPRESSION: of the state `s` that the window has written.
-value() { python3 - "$work/state.json" "$1" << 'PY'
-import json, sys
-state = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2], {"s": state}))
-PY
+# Questions go to a program that stays (window_state.py). `evaluator_in`, `evaluator_out`: also in subshells.
+coproc evaluator { exec python3 -u "$(dirname "${BASH_SOURCE[0]}")/window_state.py" "$work/state.json"; }
+exec {evaluator_in}>&"${evaluator[1]}" {evaluator_out}<&"${evaluator[0]}"
+# ask PID SECONDS EXPRESSION: prints the value; fails where there is none.
+ask() {
+  local held lines line text=
+  printf '%s\t%s\t%s\n' "$1" "$2" "$3" >&"$evaluator_in"
+  read -r held lines <&"$evaluator_out" || return 1
+  while [ "$lines" -gt 0 ]; do IFS= read -r line <&"$evaluator_out"; text+=$line$'\n'; lines=$((lines - 1)); done
+  printf '%s' "$text"
+  [ "$held" = yes ]
 }
+# value EXPRESSION: of the state `s` that the window has written.
+value() { ask 0 0 "$1"; }
 # until_holds EXPRESSION WHAT: asks for dumps until the expression over the state `s` holds.
 until_holds() {
-  for _ in $(seq 80); do
-    kill -USR1 $window 2> /dev/null || fail "the window is gone: $2"
-    sleep 0.15
-    [ -f "$work/state.json" ] && [ "$(value "bool($1)" 2> /dev/null)" = True ] && return 0
-  done
-  fail "$2 (wanted: $1)"
+  local held
+  held=$(ask "$window" 25 "$1") || fail "$2 (wanted: $1; $held)"
+}
+# look: the state after what was pressed last is drawn.
+look() { ask "$window" 5 True > /dev/null; }
+# keys KEY...: each is drawn before the next.
+keys() { for one in "$@"; do xdotool key "$one"; look; done; }
+# type_text TEXT
+type_text() { xdotool type --delay 20 "$1"; look; }
+# palette WORDS: does what the palette finds first for them.
+palette() {
+  xdotool key ctrl+p
+  until_holds "'dialog' in s['panels']" "the palette opens"
+  xdotool key ctrl+a; look
+  xdotool type --delay 20 "$1"
+  until_holds "s['shows']['dialog'][0] == '$1'" "the palette has the words"
+  keys Return
 }

@@ -22,7 +22,12 @@ start() { # ARGUMENTS of the window
 }
 stop() { kill $window; wait $window 2> /dev/null; window=; }
 # fill TEXT: in place of what a dialog's field holds, and Enter.
-fill() { sleep 0.7; xdotool key ctrl+a; sleep 0.3; xdotool type --delay 30 "$1"; sleep 0.5; xdotool key Return; sleep 0.7; }
+fill() {
+  until_holds "'dialog' in s['shows']" "a dialog is open"
+  xdotool key ctrl+a; look
+  type_text "$1"
+  keys Return
+}
 place() { value "'%d %d' % (s['panels']['$1'][0] + ($2), s['panels']['$1'][1] + ($3))"; }
 
 # Nothing to show: the first page, from which a recording is opened.
@@ -34,7 +39,7 @@ until_holds "s['store']['steps'] == 6 and not s['start_page'] and 'timeline' in 
 # By keyboard alone: an arrow goes into the list of files, whose first row is the folder above.
 mkdir "$work/only" && cp "$work/run.zscope" "$work/only/listed.zscope"
 xdotool key ctrl+o; fill "$work/only"
-xdotool key Down; sleep 0.4; xdotool key Down; sleep 0.4; xdotool key Return
+keys Down Down Return
 until_holds "s['source'].endswith('only/listed.zscope')" "arrows and Enter open a recording from the list"
 
 # Measured by dragging with Shift in the timeline.
@@ -45,7 +50,7 @@ xdotool mouseup 1 keyup shift
 until_holds "s['measured_ns'] and s['measured_ns'][1] > s['measured_ns'][0]" "a drag with Shift measures"
 xdotool key Escape
 until_holds "s['measured_ns'] is None" "Escape measures nothing any more"
-xdotool key Page_Up; sleep 1; xdotool key bracketleft
+keys Page_Up; xdotool key bracketleft
 until_holds "s['measured_ns'] and s['measured_ns'] == [s['cursor_ns'], s['range_ns'][1]]" "the keyboard measures from the time that is looked at"
 xdotool key Escape Escape
 
@@ -56,11 +61,11 @@ until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a s
 until_holds "'inspector' in s['panels'] and 'overview' not in s['panels']" "the first selection brings the Inspector"
 xdotool key F9
 until_holds "len(s['breakpoints']['list']) == 1" "F9 breaks at the selected step"
-xdotool key Page_Up Page_Up; sleep 1
+keys Page_Up Page_Up
 xdotool key F8
 until_holds "s['breakpoints']['stopped'] == 0" "F8 goes to the next breakpoint"
-sleep 1; kill -USR1 $window; sleep 0.5; there=$(value "s['cursor_ns']")
-xdotool key Left; sleep 0.5
+look; there=$(value "s['cursor_ns']")
+keys Left
 xdotool key space
 until_holds "s['cursor_ns'] == $there and not s['breakpoints']['playing']" "played, the recording stops at the breakpoint"
 
@@ -81,20 +86,15 @@ until_holds "s['layout'] == 'Watch' and 'overview' in s['panels'] and 'inspector
 # A trace of what the timeline shows, and the report, from the palette.
 # enter TEXT: in place of what the dialog's field holds.
 enter() {
-  xdotool key ctrl+a; sleep 0.5; xdotool type --delay 30 "$1"
+  xdotool key ctrl+a; look; xdotool type --delay 20 "$1"
   until_holds "s['shows'].get('dialog') == ['$1']" "the dialog holds $1"
-}
-choose() { # WORDS of a command, in the palette
-  xdotool key ctrl+p
-  until_holds "'dialog' in s['shows']" "the palette opens"
-  sleep 0.5; enter "$1"; xdotool key Return; sleep 1
 }
 written() { for _ in $(seq 100); do [ -s "$1" ] && return 0; sleep 0.1; done; fail "$1 is not written"; }
 xdotool key ctrl+g; fill "step 2"
 until_holds "s['shown_step'] == 2" "a step is gone to by its number"
-choose "export trace chrome"; enter "$work/part.json"
+palette "export trace chrome"; enter "$work/part.json"
 # The second choice below the field is what the timeline shows.
-xdotool key Tab; sleep 1; xdotool key Tab; sleep 1; xdotool key space; sleep 1; xdotool key Tab; sleep 1; xdotool key Return
+keys Tab Tab space Tab Return
 until_holds "'dialog' not in s['shows']" "Export closes the dialog"
 written "$work/part.json"
 python3 - "$work/part.json" "$work/state.json" << 'PY' || fail "the trace is not of the range that is shown"
@@ -104,15 +104,15 @@ begin, end = (t / 1e3 for t in json.load(open(sys.argv[2]))["range_ns"])
 outside = [e for e in spans if e["ts"] > end or e["ts"] + e["dur"] < begin]
 sys.exit(not spans or bool(outside))
 PY
-choose "export report"; enter "$work/shown.html"; xdotool key Return
+palette "export report"; enter "$work/shown.html"; xdotool key Return
 written "$work/shown.html"
 
 # A click on a header sorts a table; its rows are saved in that order.
-choose "show buckets"
+palette "show buckets"
 until_holds "'buckets' in s['panels']" "the panel Buckets"
-xdotool mousemove $(place buckets 123 151); sleep 0.3; xdotool click 1; sleep 0.7
-xdotool mousemove $(place buckets 300 180); sleep 0.3; xdotool click 3; sleep 0.7
-xdotool key Up; sleep 0.4; xdotool key Return
+xdotool mousemove $(place buckets 123 151); look; xdotool click 1; look
+xdotool mousemove $(place buckets 300 180); look; xdotool click 3; look
+keys Up Return
 until_holds "'dialog' in s['shows']" "the last entry of a row's menu saves the rows"
 enter "$work/rows.csv"; xdotool key Return
 written "$work/rows.csv"
@@ -123,11 +123,11 @@ sys.exit(len(rows) < 3 or rows != sorted(rows, reverse=True))
 PY
 
 # A marked row is copied by Ctrl+C, with the names of the columns, and pasted as text anywhere.
-xdotool mousemove $(place buckets 300 180); sleep 0.3; xdotool click 1; sleep 0.7
-with_ctrl() { xdotool keydown ctrl; sleep 0.4; xdotool key "$1"; sleep 0.4; xdotool keyup ctrl; sleep 0.4; }  # as slow as a hand: ImGui's shortcuts need frames between
+xdotool mousemove $(place buckets 300 180); look; xdotool click 1; look
+with_ctrl() { xdotool keydown ctrl; look; keys "$1"; xdotool keyup ctrl; look; }  # as slow as a hand: ImGui's shortcuts need frames between
 with_ctrl c; xdotool key ctrl+f
 until_holds "'find' in s['panels']" "Ctrl+F shows the panel Find"
-sleep 0.7; with_ctrl v
+look; with_ctrl v
 until_holds "'filled for' in s['find']['words'] and '$(tail -1 "$work/rows.csv" | cut -d, -f4)' in s['find']['words']" "the copied row is pasted"
 with_ctrl a; xdotool key BackSpace; sleep 0.3; xdotool key Escape Escape
 until_holds "s['find']['words'] == ''" "the field is empty again"
@@ -148,13 +148,13 @@ stop
   -o "$work/sim.zscope" > "$work/sim.log" 2>&1 || fail "cannot simulate a run"
 start "$work/sim.zscope"
 overlap="s['what_if']['values']['zero_optimization.overlap_comm']"
-choose "show what if"
+palette "show what if"
 until_holds "'whatif' in s['panels'] and $overlap == 'true'" "the panel What if begins with what is recorded"
-xdotool mousemove $(place whatif 213 73); sleep 0.3; xdotool click 1
+xdotool mousemove $(place whatif 213 73); look; xdotool click 1
 until_holds "$overlap == 'false'" "a click changes the box"
-choose "what if: simulate"
+palette "what if: simulate"
 until_holds "s['what_if']['changed_ms'] > 1.2 * s['what_if']['modelled_ms'] > 0" "without overlap the step takes longer"
-choose "open beside the run"
+palette "open beside the run"
 until_holds "s['other'] and s['layout'] == 'Compare'" "what was played is opened beside the run"
 
 # Connected by the dialog; then what it is connected to goes away.
@@ -166,17 +166,33 @@ for p in range(20000, 60000, 7):
         for i, one in enumerate(s): one.bind(('127.0.0.1', p + i))
         print(p); break
     except OSError: s = [socket.socket() for _ in range(3)]")
-"$shardscope" record "$work/live.zscope" --listen "tcp://127.0.0.1:$port" > "$work/recorder.log" 2>&1 &
+listening() { for _ in $(seq 100); do (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null && return 0; sleep 0.1; done; fail "the recorder does not listen"; }
+"$shardscope" keys "$work/keys" > /dev/null || fail "cannot make keys"
+"$shardscope" keys "$work/others" > /dev/null || fail "cannot make other keys"
+"$shardscope" record "$work/live.zscope" --listen "tcp://127.0.0.1:$port" --keys "$work/keys" > "$work/recorder.log" 2>&1 &
 recorder=$!
-sleep 2
-xdotool key ctrl+shift+c; fill "tcp://127.0.0.1:$port"
+listening
+# connect_with KEY_FILE: address, then the field below it.
+connect_with() {
+  xdotool key ctrl+shift+c
+  until_holds "'dialog' in s['shows']" "the dialog to connect"
+  xdotool key ctrl+a; look
+  type_text "tcp://127.0.0.1:$port"
+  keys Tab
+  xdotool key ctrl+a; look
+  type_text "$1"
+  keys Return
+}
+connect_with "$work/others/view.key"
+until_holds "s['live'] and s['source'].endswith(':$port') and s['link'] == 'connecting'" "a key of another collector opens nothing"
+connect_with "$work/keys/view.key"
 until_holds "s['live'] and s['source'].endswith(':$port')" "the dialog connects"
 until_holds "s['link'] == 'live'" "the connection is up"
 kill -9 $recorder; wait $recorder 2> /dev/null; recorder=
 until_holds "s['link'] == 'lost'" "a lost connection is noticed"
 kill -0 $window || fail "the window does not outlive it"
-"$shardscope" record "$work/again.zscope" --listen "tcp://127.0.0.1:$port" > "$work/recorder.log" 2>&1 &
+"$shardscope" record "$work/again.zscope" --listen "tcp://127.0.0.1:$port" --keys "$work/keys" > "$work/recorder.log" 2>&1 &
 recorder=$!
-sleep 2; xdotool key ctrl+shift+r
+listening; xdotool key ctrl+shift+r
 until_holds "s['link'] == 'live'" "it connects again"
 echo "PASS"

@@ -32,7 +32,7 @@ TEST(LiveNotices, NameWhatIsLostFromNowOnAndStopAWhileAfterIt) {
   const auto now = notices.at(21);
   ASSERT_TRUE(now);
   EXPECT_TRUE(now->bad);
-  EXPECT_EQ(now->what, "Events are missing since 9 s");
+  EXPECT_EQ(now->what, "Events lost in the last 9 s");
   EXPECT_EQ(now->hint.substr(0, now->hint.find(". ")),
             "150 events dropped by ranks, " + grouped(1050) +
                 " events shed by a collector, 1 message lost on the way; last now");

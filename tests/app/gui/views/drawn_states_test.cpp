@@ -250,6 +250,151 @@ TEST(Timeline, LowRowsShowWhenEachRankComputedAndWaited) {
   EXPECT_EQ(seen, 3U);
 }
 
+/// One span in each lane, at other times on each rank.
+struct LaneSpan {
+  RowKind row;
+  ev::EventKind kind;
+  ev::StreamId stream;
+  std::int64_t begin, end;  ///< of rank 0; of rank 1 `kLater` later
+};
+constexpr std::int64_t kLater = 4000;
+constexpr LaneSpan kLaneSpans[] = {
+    {RowKind::compute, ev::EventKind::module_begin, ev::StreamId::compute, 1000, 2500},
+    {RowKind::waits, ev::EventKind::fetch_wait_begin, ev::StreamId::compute, 3000, 3500},
+    {RowKind::gather, ev::EventKind::collective_begin, ev::StreamId::gather, 500, 1500},
+    {RowKind::reduce, ev::EventKind::collective_begin, ev::StreamId::reduce, 2000, 4000},
+    {RowKind::copy, ev::EventKind::transfer_begin, ev::StreamId::copy, 1500, 3000},
+};
+
+store::Store run_of_lanes() {
+  test::RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 10'000, ev::EventKind::step_begin, ev::StreamId::host, 0);
+    for (const LaneSpan& one : kLaneSpans)
+      run.span(rank, one.begin + rank * kLater, one.end + rank * kLater, one.kind, one.stream, 1, 1,
+               one.row == RowKind::reduce   ? static_cast<std::uint8_t>(test::CollectiveOp::reduce_scatter)
+               : one.row == RowKind::gather ? test::kGatherOp
+                                            : std::uint8_t{0});
+  }
+  return std::move(run.build());
+}
+
+TEST(Timeline, DrawsTheSpansOfEachLaneOfEachRankAtTheirTimesAndInTheirColours) {
+  for (const ThemeKind theme : kThemes) {
+    const Palette& c = palette(theme);
+    AppState app = opened(run_of_lanes(), 0, theme);
+    app.timeline.automatic = false;
+    app.timeline.expanded = {0, 1};
+    TimelineRows rows;
+    const Picture picture = timeline_of(app, rows);
+    std::size_t seen = 0;
+    for (const TimelineRow& row : rows.rows) {
+      const auto* const of = std::ranges::find(kLaneSpans, row.kind, &LaneSpan::row);
+      if (of == std::end(kLaneSpans) || row.depth != 0) continue;
+      ++seen;
+      const Rgb color = row.kind == RowKind::compute  ? mix(c.of(Meaning::compute), c.panel, 0.5F)
+                        : row.kind == RowKind::gather ? c.of(Meaning::gather)
+                        : row.kind == RowKind::reduce ? c.of(Meaning::reduce)
+                                                      : c.of(Meaning::copy);
+      // Above the label, which is in the middle of the lane.
+      const float y = Lanes::kTop + 4 + row.y + 2 - app.timeline_scroll;
+      const std::int64_t begin = of->begin + row.rank * kLater, end = of->end + row.rank * kLater;
+      for (std::int64_t ns = 250; ns < 10'000; ns += 250) {
+        // Waits are in the compute lane too.
+        const LaneSpan& wait = kLaneSpans[1];
+        const std::int64_t later = row.rank * kLater;
+        if (row.kind == RowKind::compute && ns >= wait.begin + later && ns <= wait.end + later) continue;
+        if (ns == begin || ns == end) continue;
+        const bool inside = ns > begin && ns < end;
+        const std::string where = std::string(name_of(theme)) + ", rank " + std::to_string(row.rank) + ", " +
+                                  row.label() + " at " + std::to_string(ns);
+        const auto at = [&](float dx) {
+          return picture.at(Lanes::x(static_cast<double>(ns) / 10'000) + dx, y);
+        };
+        if (!inside) {
+          EXPECT_EQ(at(0), c.panel) << where;
+        } else if (row.kind == RowKind::waits) {
+          // Hatched over a ground of less than half of the colour.
+          int red = 0;
+          for (float dx = -6; dx <= 6; ++dx) red += at(dx) != c.panel ? 1 : 0;
+          EXPECT_EQ(red, 13) << where;
+        } else {
+          EXPECT_TRUE(near(at(0), color)) << where << ": " << std::hex << at(0) << ", not " << color;
+        }
+      }
+    }
+    EXPECT_EQ(seen, 2 * std::size(kLaneSpans));
+  }
+}
+
+TEST(StepRuler, BarsAreAsHighAsStepsAreLongAndNameTheLargestPartBesideComputation) {
+  test::RunBuilder run(1);
+  constexpr std::int64_t kLengths[] = {2000, 4000, 3000};
+  std::int64_t at = 0;
+  for (std::uint32_t step = 0; step < std::size(kLengths); ++step) {
+    const std::int64_t end = at + kLengths[step];
+    run.span(0, at, end, ev::EventKind::step_begin, ev::StreamId::host, step);
+    // The second step gathers for three quarters of its time while nothing is computed.
+    const std::int64_t computed = step == 1 ? at + 1000 : end;
+    run.span(0, at, computed, ev::EventKind::module_begin, ev::StreamId::compute, 1);
+    if (step == 1)
+      run.span(0, computed, end, ev::EventKind::collective_begin, ev::StreamId::gather, 1, 1,
+               test::kGatherOp);
+    at = end;
+  }
+  AppState app = opened(std::move(run.build()), 0);
+  app.time.set({0, at}, at);
+  const Picture picture = render(app, "workspace", 1280, 720);
+  // As in the workspace: below the top bar, beside the label.
+  constexpr float kFirstBar = 12 + 144, kRulerTop = 44, kRulerEnd = 84, kBarPitch = 32, kHighest = 38;
+  const Palette& c = palette(ThemeKind::dark);
+  // The visible range, here the whole run, is shaded.
+  const Rgb gather = mix(c.of(Meaning::gather), c.accent, 0.12F);
+  for (std::size_t step = 0; step < std::size(kLengths); ++step) {
+    const float x = kFirstBar + kBarPitch * static_cast<float>(step) + kBarPitch / 2;
+    const Rgb ground = picture.at(x, kRulerTop + 1);
+    int high = 0, gathered = 0;
+    for (float y = kRulerTop + 2; y < kRulerEnd; ++y) {
+      high += picture.at(x, y) != ground ? 1 : 0;
+      gathered += near(picture.at(x, y), gather) ? 1 : 0;
+    }
+    const float expected = kHighest * static_cast<float>(kLengths[step]) / 4000;
+    EXPECT_NEAR(high, expected, 1.5) << "step " << step;
+    EXPECT_NEAR(gathered, step == 1 ? expected * 0.75 : 0, 1.5) << "step " << step;
+  }
+}
+
+TEST(Flame, BoxesAreAsWideAsTheMeanTimeOfTheRanks) {
+  test::RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const std::int64_t whole = rank == 0 ? 8000 : 4000;
+    run.span(rank, 0, 9000, ev::EventKind::step_begin, ev::StreamId::host, 0);
+    run.instant(rank, 0, ev::EventKind::module_begin, ev::StreamId::compute, 0);
+    run.span(rank, 1000, rank == 0 ? 5000 : 3000, ev::EventKind::module_begin, ev::StreamId::compute, 1);
+    run.instant(rank, whole, ev::EventKind::module_end, ev::StreamId::compute, 0);
+  }
+  AppState app = opened(std::move(run.build()), 0);
+  app.time.set({0, 9000}, 9000);
+  constexpr int kFlameWidth = 924, kFlameHeight = 400;
+  const Picture picture = render(app, "flame", kFlameWidth, kFlameHeight);
+  const Palette& c = palette(ThemeKind::dark);
+  // In the row of pixels with most of a colour nothing is written over it.
+  const auto widest = [&](Rgb color) {
+    int most = 0;
+    for (int y = 0; y < kFlameHeight; ++y) {
+      int here = 0;
+      for (int x = 0; x < kFlameWidth; ++x)
+        here += near(picture.at(static_cast<float>(x), static_cast<float>(y)), color) ? 1 : 0;
+      most = std::max(most, here);
+    }
+    return most;
+  };
+  constexpr double kFlameRoom = kFlameWidth - 24;
+  EXPECT_NEAR(widest(mix(c.of(Meaning::compute), c.panel, 0.5F)), kFlameRoom, 3) << "the root: 6 of 6 us";
+  EXPECT_NEAR(widest(mix(c.of(Meaning::compute), c.panel, 0.38F)), kFlameRoom * 3 / 6, 3)
+      << "the layer: 3 of 6 us";
+}
+
 TEST(Buckets, AreAsFullAsTheGradientsInThem) {
   store::Store store;
   ev::RunTables tables = known::tables();
