@@ -29,8 +29,17 @@ void KeyTip::hide() {
 void KeyTip::put_pointer() {
   constexpr float kMoved = 1;  // pixels: a pointer at rest may be reported anew
   ImGuiContext& g = *ImGui::GetCurrentContext();
+  constexpr Point kNowhere{-FLT_MAX, -FLT_MAX};
+  const ImGuiInputEvent* press = nullptr;  // a button or the wheel while the pointer is at the tip's point
+  Point press_from = kNowhere;
   for (const ImGuiInputEvent& event : g.InputEventsQueue) {
-    if (event.Type == ImGuiInputEventType_MouseButton || event.Type == ImGuiInputEventType_MouseWheel) hide();
+    if (event.Type == ImGuiInputEventType_MouseButton || event.Type == ImGuiInputEventType_MouseWheel) {
+      hide();
+      if (std::exchange(put_back_, false)) {
+        press = &event;
+        press_from = user_.value_or(kNowhere);
+      }
+    }
     if (event.Type != ImGuiInputEventType_MousePos) continue;
     const Point to{event.MousePos.PosX, event.MousePos.PosY};
     if (put_ == to) continue;
@@ -40,8 +49,17 @@ void KeyTip::put_pointer() {
     }
     user_ = to;
   }
+  if (press != nullptr) {
+    // Before it, or what is at the tip's point would be clicked.
+    ImGuiInputEvent back;
+    back.Type = ImGuiInputEventType_MousePos;
+    back.Source = ImGuiInputSource_Mouse;
+    back.EventId = g.InputEventsNextEventId++;
+    back.MousePos = {press_from.x, press_from.y, ImGuiMouseSource_Mouse};
+    g.InputEventsQueue.insert(press, back);
+  }
   if (std::exchange(put_back_, false)) {
-    const Point back = user_.value_or(Point{-FLT_MAX, -FLT_MAX});
+    const Point back = user_.value_or(kNowhere);
     g.IO.AddMousePosEvent(back.x, back.y);
   }
   put_ = at_;
@@ -56,6 +74,12 @@ void KeyTip::follow(Context& ctx) {
   const std::optional<Point> aimed = std::exchange(aimed_, std::nullopt);
   if (!shown_) return;
   ImGuiContext& g = *ImGui::GetCurrentContext();
+  // A menu, dialog or text field has the keyboard: Escape is its own.
+  if (g.IO.WantTextInput ||
+      ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) {
+    hide();
+    return;
+  }
   const ImGuiWindow* const window = g.NavWindow;
   if (window == nullptr) return;
   ImRect item = window->Rect();

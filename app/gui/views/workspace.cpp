@@ -22,6 +22,10 @@ constexpr ImGuiWindowFlags kHost = ImGuiWindowFlags_NoDecoration | ImGuiWindowFl
                                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoBackground |
                                    ImGuiWindowFlags_NoScrollWithMouse;
 
+bool is_popup_open() {
+  return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+}
+
 }  // namespace
 
 void Workspace::draw(Context& ctx, std::string_view only) {
@@ -151,13 +155,15 @@ void Workspace::above(Context& ctx) {
   ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
   if (ctx.app.paused()) ctx.canvas.outline(ctx.window, ctx.colors().accent, 1, 3);
   ctx.draw_tip();
+  had_popup_ = is_popup_open();
   ctx.ui.key_tip.follow(ctx);
   if (ctx.ui.key_tip.shown()) placed_.push_back({"tip", {}, {ctx.tip_line()}});
 }
 
 void Workspace::keys(Context& ctx) {
-  // An open menu or dialog has the keyboard.
-  if (ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel)) return;
+  // An open menu or dialog has the keyboard, also the Escape by which ImGui has closed it at the begin of
+  // this frame.
+  if (std::exchange(had_popup_, false) || is_popup_open()) return;
   const ImGuiIO& io = ImGui::GetIO();
   run_pressed(ctx, io.WantTextInput, io.NavVisible);
   if (io.WantTextInput) return;

@@ -120,6 +120,7 @@ class Workspace {
   std::string focused_panel_;  ///< that had the keyboard last
   std::string focus_again_;    ///< to give the keyboard back to, after a panel came to the front
   bool walks_ = false;         ///< UiState::in_key_area of the last frame
+  bool had_popup_ = false;     ///< a menu or dialog was open at the end of the last frame
   /// Values of the settings file, until the first frame applies them.
   struct Kept {
     bool read = false;

@@ -79,6 +79,16 @@ xdotool keyup ctrl
 until_holds "hash($tip) != $before" "Ctrl and the arrows move it to another lane"
 keys Escape
 until_holds "'tip' not in s['shows'] and s['focus'] == 'timeline' and s['shows']['keyboard'] == ['ranks and lanes']" "Escape ends it alone"
+# A menu ends it, and Escape is the menu's.
+keys F4
+until_holds "'tip' in s['shows']" "F4 shows it again"
+keys Return
+until_holds "'tip' not in s['shows']" "a menu ends it"
+cursor=$(value "s['cursor_ns']")
+keys Escape
+until_holds "s['selection']['kind'] == 'span'" "Escape closes the menu alone"
+keys Right
+until_holds "s['cursor_ns'] > $cursor" "the arrows are the timeline's again"
 
 # Levels of a lane are hidden from its menu, and shown again by an undo.
 until_holds "s['rows']['crops'] == ''" "no level is hidden"
@@ -240,6 +250,15 @@ until_holds "'modules' in s['hidden'] or 'waits' in s['hidden']" "an option is c
 keys Escape Escape 1
 until_holds "s['layout'] == 'Watch'" "the layout Watch"
 rect() { value "s['panels']['$1'][$2]"; }
+# A click ends the tool tip, and is where the mouse is: in another panel.
+until_holds "{'timeline', 'memory'} <= set(s['panels'])" "two panels"
+xdotool mousemove $(value "'%d %d' % (s['panels']['memory'][0] + s['panels']['memory'][2] * 0.6, s['panels']['memory'][1] + s['panels']['memory'][3] * 0.6)")
+panel timeline timeline
+tab_to "ranks and lanes"
+keys F4
+until_holds "'tip' in s['shows'] and s['focus'] == 'timeline'" "a tool tip in the timeline"
+xdotool click 1
+until_holds "'tip' not in s['shows'] and s['focus'] == 'memory'" "a click where the mouse is"
 panel memory memory
 width=$(rect memory 2)
 keys alt+shift+Right
