@@ -67,18 +67,19 @@ void AppState::advance() {
     time.follow(store().end_ns(), *length);
   else
     time.follow(store().end_ns());
+  if (memory_time_of == run->number() && !memory_by_hand) memory_time.follow(store().end_ns());
 }
 
 void AppState::toggle_follow() {
   follow = !follow;
-  own_length = false;
+  own_length = memory_by_hand = false;
   if (follow) cursor_ns.reset();
 }
 
 void AppState::follow_newest(std::uint32_t steps) {
   timeline.view.followed_steps = std::min(steps, ViewOptions::kMostFollowedSteps);
   follow = true;
-  own_length = false;
+  own_length = memory_by_hand = false;
   cursor_ns.reset();
 }
 
@@ -286,8 +287,9 @@ void AppState::go_into(TimeRange part) {
 
 void AppState::fit() {
   time.fit(store().end_ns());
+  memory_time.fit(store().end_ns());
   time_placed = true;
-  follow = false;
+  follow = memory_by_hand = false;
 }
 
 void AppState::jump_to(std::int64_t at_ns) {

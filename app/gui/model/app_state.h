@@ -70,6 +70,7 @@ struct AppState {
   TimeAxis time;
   TimeAxis memory_time;              ///< memory_axis() of linked_axes.h
   std::uint64_t memory_time_of = 0;  ///< Session::number() that it is of
+  bool memory_by_hand = false;       ///< zoomed by hand: it does not follow a live run
   bool time_placed = false;          ///< the initial range has been set
   bool follow = true;                ///< live: the range follows the newest event
   bool own_length = false;  ///< zoomed by hand while following: ViewOptions::followed_steps waits until then

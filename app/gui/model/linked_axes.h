@@ -2,9 +2,12 @@
 // step.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 
 #include "app/gui/model/time_axis.h"
+#include "app/store/store_rows.h"
 
 namespace shardscope::gui {
 
@@ -20,6 +23,9 @@ struct StepsShown {
 };
 /// That of the timeline's range; nullopt without a step, or if the axes are not linked.
 [[nodiscard]] std::optional<StepsShown> linked_steps(const AppState& app);
+/// The time of these steps. Where none was recorded: of the nearest one; nullopt without any.
+[[nodiscard]] std::optional<TimeRange> time_of(std::span<const store::StepRow> steps, const StepsShown& shown,
+                                               std::int64_t run_end);
 /// Shows these steps in the timeline, as far as they were recorded.
 void show_steps(AppState& app, const StepsShown& steps);
 

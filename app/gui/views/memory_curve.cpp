@@ -316,7 +316,10 @@ void MemoryCurve::draw(Context& ctx, const Rect& room, const store::MemorySample
   keys(ctx, room, scale, menu);
   if (begin != static_cast<double>(range.begin_ns) || end != static_cast<double>(range.end_ns)) {
     memory_axis(app).set({std::llround(begin), std::llround(end)}, data.end_ns());
-    if (app.timeline.view.memory_linked) app.follow = false;
+    if (app.timeline.view.memory_linked)
+      app.follow = false;
+    else
+      app.memory_by_hand = true;
   }
 }
 

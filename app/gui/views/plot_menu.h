@@ -19,9 +19,9 @@ namespace shardscope::gui {
 void open_plot_menu(Context& ctx, const Rect& anchor, const std::string& plot,
                     std::vector<OverlayItem> more = {});
 
-/// Place for a menu at the pointer.
 /// Switches whether a plot shares the timeline's range (linked_axes.h).
 [[nodiscard]] OverlayItem linked_item(bool& linked);
+/// Place for a menu at the pointer.
 [[nodiscard]] Rect at_pointer(const Context& ctx);
 
 }  // namespace shardscope::gui

@@ -198,12 +198,16 @@ const std::string& kept_as(const StepPlot& plot) { return plot.kept_as.empty() ?
 void step_plot_menu(Context& ctx, const Rect& anchor, const StepPlot& plot, std::size_t count,
                     const std::vector<bool>& shows) {
   UiState& ui = ctx.ui;
-  std::vector<OverlayItem> more{
-      {"All steps", "double click", !ui.steps.all, false, [&ui] { ui.steps.all = true; }},
-      {"Copy values", "", count > 0, false, [&ui, text = as_text(plot, count)] {
-         ImGui::SetClipboardText(text.c_str());
-         ui.say("Copied the values");
-       }}};
+  std::vector<OverlayItem> more{{"All steps", "double click", !ui.steps.all, false,
+                                 [&ui, &app = ctx.app] {
+                                   ui.steps.all = true;
+                                   if (app.timeline.view.steps_linked)
+                                     app.fit();  // the range is the timeline's
+                                 }},
+                                {"Copy values", "", count > 0, false, [&ui, text = as_text(plot, count)] {
+                                   ImGui::SetClipboardText(text.c_str());
+                                   ui.say("Copied the values");
+                                 }}};
   more.push_back(linked_item(ctx.app.timeline.view.steps_linked));
   for (std::size_t i = 0; plot.curves.size() > 1 && i < std::min(shows.size(), plot.curves.size()); ++i)
     more.push_back({"Show " + plot.curves[i].label, "", true, shows[i],
