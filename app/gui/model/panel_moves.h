@@ -16,7 +16,7 @@ struct PanelMove {
   enum class What : std::uint8_t {
     over,      ///< a tab of the place on that side; from the last place to that edge of the window
     split,     ///< out of its tabs, into that half of its place
-    resize,    ///< right: wider, left: narrower, down: taller, up: lower
+    resize,    ///< right: wider, left: narrower, down: taller, up: shorter
     tear_off,  ///< into a window of its own, and back; no side
   };
   What what{};

@@ -414,7 +414,7 @@ const Command kCommands[] = {
      nullptr, nullptr, true},
     {Menu::panel, "Panel: narrower", "Alt+Shift+Left", key::kLeft, kAltShift, resize_panel<Side::left>},
     {Menu::panel, "Panel: taller", "Alt+Shift+Down", key::kDown, kAltShift, resize_panel<Side::down>},
-    {Menu::panel, "Panel: lower", "Alt+Shift+Up", key::kUp, kAltShift, resize_panel<Side::up>},
+    {Menu::panel, "Panel: shorter", "Alt+Shift+Up", key::kUp, kAltShift, resize_panel<Side::up>},
     {Menu::panel, "Panel: into a window of its own, or back", "Ctrl+Shift+W", 'W', kCtrlShift, tear_off,
      nullptr, nullptr, true},
 

@@ -65,7 +65,7 @@ std::string resize(ImGuiWindow* window, Side side) {
     ImGui::MarkIniSettingsDirty();
     return {};
   }
-  return sideways(side) ? "The panel cannot get wider or narrower" : "The panel cannot get taller or lower";
+  return sideways(side) ? "The panel cannot get wider or narrower" : "The panel cannot get taller or shorter";
 }
 
 }  // namespace
@@ -91,10 +91,10 @@ void DockMoves::dock(ImGuiWindow* window, Pending pending) {
 
 void DockMoves::carry_out() {
   if (!pending_) return;
-  ImGuiWindow* const window = ImGui::FindWindowByName(pending_->window.c_str());
-  if (window != nullptr && window->DockNode != nullptr) return;  // it leaves its place in the next frame
   const Pending move = *std::exchange(pending_, std::nullopt);
-  if (window == nullptr) return;
+  ImGuiWindow* const window = ImGui::FindWindowByName(move.window.c_str());
+  // It has left its place at the begin of this frame. If not, it was about to be docked when this was asked.
+  if (window == nullptr || window->DockNode != nullptr) return;
   const ImGuiWindow* const beside =
       move.beside.empty() ? nullptr : ImGui::FindWindowByName(move.beside.c_str());
   ImGuiDockNode* const whole = ImGui::DockBuilderGetNode(move.dock_space);

@@ -20,7 +20,7 @@ class DockMoves {
   /// moves; empty: it does, in the next frames.
   [[nodiscard]] std::string move(const std::string& window, const std::vector<std::string>& windows,
                                  unsigned dock_space, PanelMove move);
-  /// Call each frame, before the dock space is submitted.
+  /// Call each frame, before the dock space is submitted; move() is called after that.
   void carry_out();
 
  private:

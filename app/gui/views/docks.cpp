@@ -95,18 +95,26 @@ void Docks::submit(const std::string& layout, const Rect& room) {
 void Docks::replace(const std::string& layout, const std::string& old_panel, const std::string& panel) {
   if (panel == old_panel) return;
   std::vector<std::string>& panels = of(layout).panels;
-  const ImGuiID here = node_of(layout, old_panel);
+  const ImGuiID here = node_of(layout, old_panel), there = node_of(layout, panel);
   const auto old_at = std::ranges::find(panels, old_panel);
   const auto at = std::ranges::find(panels, panel);
   if (old_at == panels.end()) return;
   if (at != panels.end()) {
     const ImGuiWindow* const a_window = ImGui::FindWindowByName(id_of(layout, old_panel).c_str());
     const ImGuiWindow* const b_window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
-    if (a_window != nullptr && b_window != nullptr) swap_places(a_window, b_window);
     std::swap(*old_at, *at);
-    return;
+    const auto docked = [](const ImGuiWindow* window) {
+      return window != nullptr && window->DockNode != nullptr;
+    };
+    if (docked(a_window) && docked(b_window)) {
+      swap_places(a_window, b_window);
+      return;
+    }
+    // One is in a window of its own: it comes to the other.
+    if (there != 0) ImGui::DockBuilderDockWindow(id_of(layout, old_panel).c_str(), there);
+  } else {
+    *old_at = panel;
   }
-  *old_at = panel;
   if (here != 0) ImGui::DockBuilderDockWindow(id_of(layout, panel).c_str(), here);
   ImGui::MarkIniSettingsDirty();
 }

@@ -219,6 +219,34 @@ TEST_F(DocksTest, ACommandTearsAPanelOffAndDocksItAgain) {
   EXPECT_NE(memory->DockNode, nullptr);
 }
 
+TEST_F(DocksTest, APanelInAWindowOfItsOwnComesToThePlaceOfTheOneItIsChosenInsteadOf) {
+  frames();
+  EXPECT_EQ(docks_.move(kLayout, "memory", {PanelMove::What::tear_off, {}}), "");
+  frames(4);
+  ASSERT_EQ(node_of("memory"), 0U);
+  const ImGuiID partition = node_of("partition");
+  docks_.replace(kLayout, "partition", "memory");
+  frames();
+  EXPECT_EQ(node_of("memory"), partition);
+}
+
+TEST_F(DocksTest, ACommandWhileAPanelIsAboutToBeDockedIsNotCarriedOutLater) {
+  frames();
+  constexpr PanelMove kTearOff{PanelMove::What::tear_off, {}};
+  EXPECT_EQ(docks_.move(kLayout, "memory", kTearOff), "");
+  frames(4);
+  const ImGuiWindow* const memory = ImGui::FindWindowByName(name_of("memory").c_str());
+  EXPECT_EQ(docks_.move(kLayout, "memory", kTearOff), "");
+  frames(1);
+  ASSERT_EQ(memory->DockNode, nullptr) << "it is docked in the next frame";
+  EXPECT_EQ(docks_.move(kLayout, "memory", kTearOff), "");
+  frames(4);
+  ASSERT_NE(memory->DockNode, nullptr);
+  EXPECT_EQ(docks_.move(kLayout, "memory", kTearOff), "");
+  frames(6);
+  EXPECT_EQ(memory->DockNode, nullptr) << "it does not come back by itself";
+}
+
 TEST_F(DocksTest, ACommandMovesTheBorderOfAPanel) {
   frames();
   const auto size = [](const std::string& panel) {
