@@ -1,8 +1,11 @@
 // Levels of nesting shown of single lanes, as the user has chosen: deeper ones are hidden.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,7 +14,24 @@
 namespace shardscope::gui {
 
 /// By lane: the number of levels that are shown, at least 1. Lanes that are missing show all.
-using LaneCrops = std::map<store::LaneId, std::uint8_t>;
+/// Copies share the levels: with thousands of lanes the history of places has many.
+class LaneCrops {
+ public:
+  using Levels = std::map<store::LaneId, std::uint8_t>;
+  LaneCrops() = default;
+  explicit LaneCrops(Levels levels);
+  LaneCrops(std::initializer_list<Levels::value_type> levels) : LaneCrops(Levels(levels)) {}
+  [[nodiscard]] const Levels& levels() const;
+  [[nodiscard]] bool empty() const { return levels_ == nullptr; }
+  [[nodiscard]] std::size_t size() const { return levels().size(); }
+  void clear() { levels_.reset(); }
+  friend bool operator==(const LaneCrops& a, const LaneCrops& b) {
+    return a.levels_ == b.levels_ || a.levels() == b.levels();
+  }
+
+ private:
+  std::shared_ptr<const Levels> levels_;  ///< null: empty
+};
 
 /// The levels of a lane that are shown out of `all`.
 [[nodiscard]] std::uint8_t levels_shown(const LaneCrops& crops, store::LaneId lane, std::uint8_t all);

@@ -284,8 +284,8 @@ TEST_F(Model, DeeperLevelsOfALaneAreHiddenOnItsRankOnlyAndCounted) {
   // No more levels than the lane has: nothing is hidden.
   crop(options.crops, data(), lane, static_cast<std::uint8_t>(all));
   crop(options.crops, data(), {1, ev::StreamId::compute}, 0);
-  EXPECT_FALSE(options.crops.contains(lane));
-  EXPECT_FALSE(options.crops.contains({1, ev::StreamId::compute}));
+  EXPECT_FALSE(options.crops.levels().contains(lane));
+  EXPECT_FALSE(options.crops.levels().contains({1, ev::StreamId::compute}));
 }
 
 }  // namespace
