@@ -131,6 +131,15 @@ until_holds "s['selection']['kind'] == 'step'" "an arrow goes to the step beside
 keys F4
 until_holds "$tip.startswith('step %d;' % s['shown_step'])" "the values of the step"
 keys Escape
+# Linked to the timeline: its menu shows the whole run in both.
+palette "link plots per step to the timeline"
+panel overview overview
+tab_to "Loss"
+until_holds "s['range_ns'][0] > 0" "a part of the run before"
+keys Return Down Down Down Return
+until_holds "s['range_ns'][0] <= 0 and s['range_ns'][1] >= s['store']['end_ns']" "All steps, of the timeline"
+palette "link plots per step to the timeline"
+panel overview overview
 tab_to "log"
 keys Return
 until_holds "s['shows']['overview'] == ['log']" "a choice in a title line"
