@@ -41,7 +41,7 @@ except torch.OutOfMemoryError:
     pass
 look()                                                                        # was never there
 shared = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda")
-shared.record_stream(torch.cuda.ExternalStream(1))
+shared.record_stream(torch.cuda.ExternalStream(16))
 del shared; look()                                                            # freed, though the stream may still use it
 look()
 print(json.dumps([read, torch.cuda.memory_stats()]))

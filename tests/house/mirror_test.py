@@ -27,6 +27,7 @@ UNTESTED = {
     "runtime/offload/io": "tests/runtime/offload, through the swap space",
     "runtime/profile/attached": "tests/gpu/host_cuda",
     "runtime/profile/cuda": "tests/gpu/host_cuda",
+    "python/shardscope": "tests/attach",
     "python/src": "tests/attach",
 }
 ELSEWHERE = {

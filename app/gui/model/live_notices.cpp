@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
+
+namespace ev = shardscope::instrumentation;
+
 namespace {
 
 std::string parts_text(std::uint64_t by_ranks, std::uint64_t by_collector, std::uint64_t messages,
@@ -18,24 +22,24 @@ std::string parts_text(std::uint64_t by_ranks, std::uint64_t by_collector, std::
   add(by_collector, " events shed by a collector");
   add(messages, messages == 1 ? " message lost on the way" : " messages lost on the way");
   add(missed, missed == 1 ? " chunk of events" : " chunks of events");
-  if (missed != 0) out += " that the collector discarded before this window had it";
+  if (missed != 0) out += " that the collector discarded before this window received it";
   return out;
 }
 
 }  // namespace
 
-void LiveNotices::look(std::uint64_t run, const store::Losses& losses,
-                       std::span<const store::Message> messages, const collector::Viewer::Traffic& traffic,
-                       double seconds) {
-  if (run_ != run) {
+void LiveNotices::look(const Seen& now, double seconds) {
+  if (run_ != now.run) {
     *this = {};
-    run_ = run;
-    before_ = last_ = losses;
-    missed_before_ = missed_ = traffic.items_missing;
-    messages_ = messages.size();
+    run_ = now.run;
   }
-  if (losses.dropped > last_.dropped || losses.lost_messages > last_.lost_messages ||
-      traffic.items_missing > missed_) {
+  const bool first = !std::exchange(caught_up_, caught_up_ || now.caught_up);
+  if (first) {
+    before_ = last_ = now.losses;
+    missed_before_ = missed_ = now.traffic.items_missing;
+  }
+  if (now.losses.dropped > last_.dropped || now.losses.lost_messages > last_.lost_messages ||
+      now.traffic.items_missing > missed_) {
     if (!lost_at_ || seconds - *lost_at_ > kShown) {
       before_ = last_;
       missed_before_ = missed_;
@@ -43,16 +47,21 @@ void LiveNotices::look(std::uint64_t run, const store::Losses& losses,
     }
     lost_at_ = seconds;
   }
-  last_ = losses;
-  missed_ = traffic.items_missing;
-  for (; messages_ < messages.size(); ++messages_) {
-    if (messages[messages_].severity == ev::Severity::info) continue;
-    said_ = messages[messages_];
-    said_at_ = seconds;
+  last_ = now.losses;
+  missed_ = now.traffic.items_missing;
+  Warnings warnings;
+  for (const store::Message& message : now.messages) {
+    if (message.severity == ev::Severity::info) continue;
+    const std::pair key{message.rank, message.text};
+    const std::size_t count = ++warnings[key];
+    const auto known = warnings_.find(key);
+    if (first || (known != warnings_.end() && count <= known->second)) continue;
+    warning_ = message;
+    warned_at_ = seconds;
   }
-  messages_ = messages.size();
-  waiting_bytes_ = traffic.waiting_bytes;
-  at_collector_ = traffic.items_behind > 0;
+  warnings_ = std::move(warnings);
+  waiting_bytes_ = now.traffic.waiting_bytes;
+  at_collector_ = now.traffic.items_behind > 0;
   if (waiting_bytes_ == 0 && !at_collector_) {
     behind_since_.reset();
   } else if (!behind_since_) {
@@ -73,9 +82,10 @@ std::optional<LiveNotices::Notice> LiveNotices::at(double seconds) const {
             when + ". They are gaps in the lanes; a lower level of detail sends fewer",
         true, "connection"};
   }
-  if (said_ && seconds - said_at_ <= kShown)
-    return Notice{said_->rank == ev::kNoId ? std::string("The run") : "Rank " + std::to_string(said_->rank),
-                  said_->text, said_->severity == ev::Severity::error, "messages"};
+  if (warning_ && seconds - warned_at_ <= kShown)
+    return Notice{
+        warning_->rank == ev::kNoId ? std::string("The run") : "Rank " + std::to_string(warning_->rank),
+        warning_->text, warning_->severity == ev::Severity::error, "messages"};
   if (behind(seconds))
     return Notice{"This window is behind by " +
                       (waiting_bytes_ > 0 ? bytes(static_cast<std::int64_t>(waiting_bytes_)).text() +

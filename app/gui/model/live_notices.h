@@ -2,10 +2,13 @@
 // happens, whichever panels are open.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "app/collector/viewer.h"
 #include "app/store/losses.h"
@@ -21,19 +24,30 @@ class LiveNotices {
     bool bad = false;             ///< events are missing, or an error; else a warning
     const char* panel = nullptr;  ///< with the details
   };
-  /// Call when anything has changed. `run`: Session::number(); losses from before this window are not news.
-  void look(std::uint64_t run, const store::Losses& losses, std::span<const store::Message> messages,
-            const collector::Viewer::Traffic& traffic, double seconds);
-  /// nullopt: nothing is lost or late.
-  /// Lost events first, then the newest warning or error, then a backlog.
+  struct Seen {
+    std::uint64_t run = 0;  ///< Session::number()
+    /// Whether the window has what was recorded before it came: until then nothing is news.
+    bool caught_up = true;
+    store::Losses losses;
+    std::span<const store::Message> messages;
+    collector::Viewer::Traffic traffic;
+  };
+  /// Call when anything has changed.
+  void look(const Seen& now, double seconds);
+  /// Lost events first, then the newest warning or error, then a backlog. nullopt: nothing is lost or late.
   [[nodiscard]] std::optional<Notice> at(double seconds) const;
+  /// Whether at() changes with the time alone.
+  [[nodiscard]] bool changes(double seconds) const { return behind_since_ || at(seconds); }
   /// The backlog lasts.
   [[nodiscard]] bool behind(double seconds) const {
     return behind_since_ && seconds - *behind_since_ > kPatience;
   }
 
  private:
+  /// Number of warnings and errors by rank and text: they come in any order, and old ones are removed.
+  using Warnings = std::map<std::pair<std::uint32_t, std::string>, std::size_t>;
   std::uint64_t run_ = 0;
+  bool caught_up_ = false;
   store::Losses before_, last_;  ///< when the losses shown began, and now
   double lost_since_ = 0;
   std::optional<double> lost_at_, behind_since_;
@@ -41,9 +55,9 @@ class LiveNotices {
   std::uint64_t missed_before_ = 0,
                 missed_ = 0;  ///< items that the collector discarded before they were sent
   bool at_collector_ = false;
-  std::size_t messages_ = 0;  ///< seen
-  std::optional<store::Message> said_;
-  double said_at_ = 0;
+  Warnings warnings_;
+  std::optional<store::Message> warning_;  ///< the newest
+  double warned_at_ = 0;
 };
 
 }  // namespace shardscope::gui

@@ -70,6 +70,12 @@ bool apply(std::vector<Note>& notes, const std::string& id, const std::optional<
   return true;
 }
 
+Note moved(Note note, std::int64_t by_ns) {
+  note.begin_ns += by_ns;
+  note.end_ns += by_ns;
+  return note;
+}
+
 std::string run_id_of(const Session& run) {
   return run.store().has_tables() ? run.store().tables().run_id : std::string();
 }
@@ -78,8 +84,11 @@ std::string run_id_of(const Session& run) {
 
 void Notebook::show(const Session& run) {
   const bool same = run_ == run.number();
-  // A live run tells its id with its first tables, and another run may come to its endpoint.
-  if (same && (!run.live() || run_id_of(run) == run_id_)) return;
+  // A live run's id comes with its first tables, and another run may come to its endpoint.
+  if (same && (!run.live() || run_id_of(run) == run_id_)) {
+    follow_origin(run.store().origin_ns());
+    return;
+  }
   const std::uint64_t version = version_ + 1;
   std::vector<Note> without_file;
   if (same && run_id_.empty()) without_file = std::move(notes_);
@@ -88,6 +97,7 @@ void Notebook::show(const Session& run) {
   run_ = run.number();
   source_ = run.source();
   run_id_ = run_id_of(run);
+  origin_ns_ = run.store().origin_ns();
   open(run);
   for (const Note& note : without_file) change(note.id, note);
 }
@@ -100,7 +110,7 @@ void Notebook::open(const Session& run) {
     path_ = live_notes_path(run_id_);
   if (path_.empty()) return;
   try {
-    notes_ = exporter::read_notes(path_, run_id_);
+    notes_ = read(path_);
   } catch (const std::exception& failed) {
     problem_ = std::string("Notes not read: ") + failed.what();
     return;
@@ -109,15 +119,41 @@ void Notebook::open(const Session& run) {
   if (!live_path_.empty()) join_live();
 }
 
+void Notebook::follow_origin(std::int64_t origin_ns) {
+  const std::int64_t by_ns = std::exchange(origin_ns_, origin_ns) - origin_ns;
+  if (by_ns == 0) return;
+  ++version_;
+  for (std::vector<Note>* notes : {&notes_, &undo_})
+    for (Note& note : *notes) note = moved(std::move(note), by_ns);
+  for (auto& [id, to] : unsaved_)
+    if (to) to = moved(*std::move(to), by_ns);
+}
+
+std::vector<Note> Notebook::read(const std::string& path) const {
+  std::vector<Note> notes = exporter::read_notes(path, run_id_);
+  if (path == live_notes_path(run_id_))
+    for (Note& note : notes) note = moved(std::move(note), -origin_ns_);
+  return notes;
+}
+
+void Notebook::write(const std::string& path, std::vector<Note> notes) const {
+  if (path == live_notes_path(run_id_)) {
+    std::error_code ignored;  // without the folder the file cannot be written either
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+    for (Note& note : notes) note = moved(std::move(note), origin_ns_);
+  }
+  exporter::write_notes(path, run_id_, notes);
+}
+
 void Notebook::join_live() {
   try {
-    for (const Note& note : exporter::read_notes(live_path_, run_id_))
+    for (const Note& note : read(live_path_))
       if (find(note.id) == nullptr) unsaved_[note.id] = note;
   } catch (const std::exception& failed) {
     problem_ = std::string("Notes made on the live run not read: ") + failed.what();
     live_path_.clear();
   }
-  if (!unsaved_.empty()) problem_ = save();
+  if (!unsaved_.empty()) problem_ = save("Notes made on the live run are not beside the recording: ");
 }
 
 void Notebook::change(const std::string& id, const std::optional<Note>& to) {
@@ -144,20 +180,20 @@ void Notebook::change(const std::string& id, const std::optional<Note>& to) {
 /// A note that was joined from the live run is changed there too, or would come back with the next opening.
 void Notebook::change_live(const std::string& id, const std::optional<Note>& to) {
   try {
-    std::vector<Note> notes = exporter::read_notes(live_path_, run_id_);
+    std::vector<Note> notes = read(live_path_);
     if (std::ranges::find(notes, id, &Note::id) == notes.end()) return;
     (void)apply(notes, id, to);
-    exporter::write_notes(live_path_, run_id_, notes);
+    write(live_path_, std::move(notes));
   } catch (const std::exception& failed) {
     if (problem_.empty()) problem_ = failed.what();
   }
 }
 
-std::string Notebook::save() {
+std::string Notebook::save(const char* failure) {
   std::vector<Note> notes;
   std::string problem;
   try {
-    notes = exporter::read_notes(path_, run_id_);
+    notes = read(path_);
     foreign_ = false;
   } catch (const std::exception& failed) {
     std::string kept_as;
@@ -171,14 +207,11 @@ std::string Notebook::save() {
   sort(notes);
   if (!foreign_) {
     try {
-      std::error_code ignored;  // without the folder the file cannot be written either
-      if (path_ == live_notes_path(run_id_))
-        std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-      exporter::write_notes(path_, run_id_, notes);
+      write(path_, notes);
       unsaved_.clear();
       notes_ = std::move(notes);
     } catch (const std::exception& failed) {
-      problem = std::string("Not saved, and lost when this window closes: ") + failed.what();
+      problem = std::string(failure) + failed.what();
     }
   }
   if (!unsaved_.empty()) {  // still shown, but lost when the window closes

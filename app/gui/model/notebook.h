@@ -24,8 +24,8 @@ using exporter::Note;
 
 class Notebook {
  public:
-  /// Call once per frame: reads the notes when another run is shown, or when a live run has told its id. A
-  /// recording also gets the notes that were made while its run was watched.
+  /// Call once per frame: reads the notes when another run is shown, or when the id of a live run has
+  /// arrived. A recording also gets the notes that were made while its run was watched.
   void show(const Session& run);
   /// Makes the next show() read the notes again, also for the same recording.
   void forget() noexcept { run_ = 0; }
@@ -56,12 +56,20 @@ class Notebook {
   void change_live(const std::string& id, const std::optional<Note>& to);
   /// Copies notes made on the live run into the recording's file.
   void join_live();
+  /// [Note: times of a live run's notes]
+  /// A live run's first event may still become an earlier one, and its recording may begin earlier than what
+  /// a window received. So the file of a live run has times of the collector's clock, as both have.
+  [[nodiscard]] std::vector<Note> read(const std::string& path) const;
+  void write(const std::string& path, std::vector<Note> notes) const;
+  /// The first event of the run was at another time than before.
+  void follow_origin(std::int64_t origin_ns);
   /// Keeps the note for restore(), if there is one.
   void keep(std::string_view id);
   /// Rereads the file, applies the changes and writes it. Returns the message for problem().
-  std::string save();
-  std::uint64_t run_ = 0;  ///< Session::number(); 0: none yet
-  bool foreign_ = false;   ///< the file is unreadable and could not be renamed
+  std::string save(const char* failure = "Not saved, and lost when this window closes: ");
+  std::int64_t origin_ns_ = 0;  ///< of the run, collector clock
+  std::uint64_t run_ = 0;       ///< Session::number(); 0: none yet
+  bool foreign_ = false;        ///< the file is unreadable and could not be renamed
   Changes unsaved_;
   std::string source_, path_, run_id_, problem_;
   std::string live_path_;    ///< of a recording: the notes made while its run was watched; else empty

@@ -224,7 +224,7 @@ bool KeptOrders::follow(AppState& app) {
   if (run_ != app.run->number()) {
     run_ = app.run->number();
     const RankArrangement* const kept = of(kept_as(*app.run));
-    had_order_ = kept != nullptr;
+    had_order_ = kept != nullptr && !kept->own_order.empty();
     if (kept != nullptr && !kept->own_order.empty()) arrange(app.timeline, *kept);
     app.timeline.crops = kept != nullptr ? kept->crops : LaneCrops{};
     last_ = arrangement_of(app.timeline);

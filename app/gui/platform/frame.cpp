@@ -240,6 +240,7 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   took_input_ |= !imgui.InputEventsQueue.empty();
   const bool fading = imgui.DimBgRatio > 0 && imgui.DimBgRatio < 1;
   moving_ = ctx.moving || fading;
+  again_s_ = ctx.again_s;
   ImGui::Render();
   ++count_;
   stats_.add(thread_cpu_ms() - began);

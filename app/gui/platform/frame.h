@@ -35,6 +35,8 @@ class Frame {
   void press(int code, int modifiers = 0) { keys_.push_back({code, modifiers}); }
   [[nodiscard]] Workspace& workspace() { return workspace_; }
   [[nodiscard]] bool moving() const { return moving_; }
+  /// Seconds after which the last frame is out of date, whatever happens.
+  [[nodiscard]] std::optional<double> again_s() const { return again_s_; }
   /// Whether the last frame received user input (Redraw::drawn).
   [[nodiscard]] bool took_input() const { return took_input_; }
   [[nodiscard]] std::uint64_t count() const { return count_; }
@@ -57,6 +59,7 @@ class Frame {
   std::string font_problem_;
   std::vector<KeyPress> keys_;
   bool moving_ = false, took_input_ = false;
+  std::optional<double> again_s_;
   int unsettled_ = 0;         ///< frames still needed by the layout
   bool by_keyboard_ = false;  ///< ImGui's cursor is visible, since Tab or Alt was pressed
   std::uint64_t count_ = 0;

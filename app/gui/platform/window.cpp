@@ -428,7 +428,8 @@ int run_window(AppState& app, const WindowOptions& options) {
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
       const bool due = g_input.redraw.pending() || (changed && since >= live_gap) ||
-                       (frame.moving() && since >= std::max(kMotionFrame, live_gap));
+                       (frame.moving() && since >= std::max(kMotionFrame, live_gap)) ||
+                       (frame.again_s() && since >= *frame.again_s());
       if (due && window.visible()) {
         window.draw(frame, app, options.panel, Seconds(now - start).count());
         if (frame.count() == 1 && !frame.font_problem().empty()) {
@@ -453,6 +454,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (changed) wait = std::min(wait, live_gap);
       if (searching || asked || app.run->reading()) wait = 0;
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
+      if (frame.again_s()) wait = std::min(wait, *frame.again_s());
       if (g_input.redraw.pending())
         glfwPollEvents();
       else

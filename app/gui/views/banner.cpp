@@ -103,7 +103,12 @@ void Workspace::notice_strip(Context& ctx, Rect& room) {
     losses_of_ = key;
     losses_ = store::losses_of(app.store());
   }
-  notices_.look(app.run->number(), losses_, app.store().messages(), app.run->traffic(), ctx.seconds);
+  const collector::Viewer::Link link = app.run->link();
+  const bool caught_up =
+      link != collector::Viewer::Link::connecting && link != collector::Viewer::Link::catching_up;
+  notices_.look({app.run->number(), caught_up, losses_, app.store().messages(), app.run->traffic()},
+                ctx.seconds);
+  if (notices_.changes(ctx.seconds)) ctx.again_s = 1;
   const auto notice = notices_.at(ctx.seconds);
   if (!notice) return;
   const Rgb color = notice->bad ? ctx.colors().of(Meaning::trouble) : ctx.colors().warning;

@@ -179,7 +179,8 @@ class Context {
   bool over_window = true;
   /// Directs drawing and hit testing to ImGui's current window.
   void enter_window();
-  bool moving = false;  ///< an animation is running: draw again soon
+  bool moving = false;            ///< an animation is running: draw again soon
+  std::optional<double> again_s;  ///< what is drawn changes with the time alone: draw again after so long
 
   [[nodiscard]] const Palette& colors() const { return canvas.colors(); }
   /// The pointer is inside `rect` and nothing covers it; a drag may hold the pointer.

@@ -85,10 +85,10 @@ void NotesView::draw(Context& ctx, Rect room) {
     room.take_top(h + 6);
   }
   if (!app.notes.has_file() && !app.notes.notes().empty())
-    ctx.canvas.text_in(
-        room.take_top(20),
-        "This run has no id, or there is no home directory: these notes are lost when the window closes.",
-        c.warning, Font::small);
+    ctx.canvas.text_in(room.take_top(20),
+                       "This run has not sent its id, or there is no home directory: these notes are lost "
+                       "when the window closes.",
+                       c.warning, Font::small);
   const auto notes = app.notes.notes();
   if (notes.empty()) {
     ctx.empty(

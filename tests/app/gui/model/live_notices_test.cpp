@@ -25,10 +25,10 @@ store::Losses losses(std::uint64_t dropped, std::uint64_t shed = 0, std::uint64_
 
 TEST(LiveNotices, NameWhatIsLostFromNowOnAndStopAWhileAfterIt) {
   LiveNotices notices;
-  notices.look(1, losses(500), {}, {}, 10);
+  notices.look({.run = 1, .losses = losses(500), .messages = {}, .traffic = {}}, 10);
   EXPECT_FALSE(notices.at(10)) << "lost before this window";
-  notices.look(1, losses(700, 50), {}, {}, 12);
-  notices.look(1, losses(1'700, 1'050, 1), {}, {}, 20);
+  notices.look({.run = 1, .losses = losses(700, 50), .messages = {}, .traffic = {}}, 12);
+  notices.look({.run = 1, .losses = losses(1'700, 1'050, 1), .messages = {}, .traffic = {}}, 20);
   const auto now = notices.at(21);
   ASSERT_TRUE(now);
   EXPECT_TRUE(now->bad);
@@ -36,19 +36,19 @@ TEST(LiveNotices, NameWhatIsLostFromNowOnAndStopAWhileAfterIt) {
   EXPECT_EQ(now->hint.substr(0, now->hint.find(". ")),
             "150 events dropped by ranks, " + grouped(1050) +
                 " events shed by a collector, 1 message lost on the way; last now");
-  notices.look(1, losses(1'700, 1'050, 1), {}, {}, 40);
+  notices.look({.run = 1, .losses = losses(1'700, 1'050, 1), .messages = {}, .traffic = {}}, 40);
   ASSERT_TRUE(notices.at(40));
   EXPECT_NE(notices.at(40)->hint.find("last 20 s ago"), std::string::npos) << notices.at(40)->hint;
   EXPECT_FALSE(notices.at(20 + LiveNotices::kShown + 1));
 
   // Again: only what is new.
-  notices.look(1, losses(1'702, 1'050, 1), {}, {}, 90);
+  notices.look({.run = 1, .losses = losses(1'702, 1'050, 1), .messages = {}, .traffic = {}}, 90);
   EXPECT_EQ(notices.at(90)->hint.substr(0, 25), "2 events dropped by ranks");
   Traffic traffic;
   traffic.items_missing = 3;
-  notices.look(1, losses(1'702, 1'050, 1), {}, traffic, 91);
+  notices.look({.run = 1, .losses = losses(1'702, 1'050, 1), .messages = {}, .traffic = traffic}, 91);
   EXPECT_NE(notices.at(91)->hint.find("3 chunks of events that the collector discarded"), std::string::npos);
-  notices.look(2, losses(9), {}, {}, 92);
+  notices.look({.run = 2, .losses = losses(9), .messages = {}, .traffic = {}}, 92);
   EXPECT_FALSE(notices.at(92)) << "another run";
 }
 
@@ -56,18 +56,18 @@ TEST(LiveNotices, ABacklogIsNamedWhenItLasts) {
   LiveNotices notices;
   Traffic traffic;
   traffic.waiting_bytes = 3 << 20;
-  notices.look(1, {}, {}, traffic, 0);
+  notices.look({.run = 1, .losses = {}, .messages = {}, .traffic = traffic}, 0);
   EXPECT_FALSE(notices.at(4)) << "as while a window connects";
-  notices.look(1, {}, {}, traffic, 6);
+  notices.look({.run = 1, .losses = {}, .messages = {}, .traffic = traffic}, 6);
   ASSERT_TRUE(notices.at(6));
   EXPECT_FALSE(notices.at(6)->bad);
   EXPECT_NE(notices.at(6)->what.find("behind by 3.00 MiB"), std::string::npos) << notices.at(6)->what;
   traffic.items_behind = 7;
-  notices.look(1, {}, {}, traffic, 7);
+  notices.look({.run = 1, .losses = {}, .messages = {}, .traffic = traffic}, 7);
   EXPECT_NE(notices.at(7)->what.find("and what the collector has not sent"), std::string::npos);
-  notices.look(1, losses(5), {}, traffic, 8);
+  notices.look({.run = 1, .losses = losses(5), .messages = {}, .traffic = traffic}, 8);
   EXPECT_TRUE(notices.at(8)->bad) << "missing events come before late ones";
-  notices.look(1, losses(5), {}, {}, 60);
+  notices.look({.run = 1, .losses = losses(5), .messages = {}, .traffic = {}}, 60);
   EXPECT_FALSE(notices.at(60));
   EXPECT_FALSE(notices.behind(60));
 }
@@ -82,7 +82,7 @@ TEST(LiveNotices, WarningsAndErrorsOfTheRunAreNamedWhenTheyCome) {
   messages[2].text = "a hook is off";
   LiveNotices notices;
   const auto up_to = [&](std::size_t count, double at) {
-    notices.look(1, {}, std::span(messages).first(count), {}, at);
+    notices.look({.run = 1, .losses = {}, .messages = std::span(messages).first(count), .traffic = {}}, at);
   };
   up_to(1, 0);
   up_to(2, 1);
@@ -94,6 +94,30 @@ TEST(LiveNotices, WarningsAndErrorsOfTheRunAreNamedWhenTheyCome) {
   EXPECT_FALSE(notices.at(3)->bad);
   EXPECT_STREQ(notices.at(3)->panel, "messages");
   EXPECT_FALSE(notices.at(2 + LiveNotices::kShown + 1));
+
+  // One that arrives late stands before others, and oldest ones are removed.
+  std::vector<store::Message> late = {messages[2], messages[2], messages[1]};
+  late[0].text = "from before, from another node";
+  notices.look({.run = 1, .losses = {}, .messages = late, .traffic = {}}, 50);
+  ASSERT_TRUE(notices.at(50));
+  EXPECT_EQ(notices.at(50)->hint, "from before, from another node");
+  late.push_back(messages[2]);
+  notices.look({.run = 1, .losses = {}, .messages = late, .traffic = {}}, 90);
+  EXPECT_EQ(notices.at(90)->hint, "a hook is off") << "the same once more";
+  EXPECT_TRUE(notices.changes(90));
+}
+
+TEST(LiveNotices, WhatAWindowCatchesUpWithIsNoNews) {
+  std::vector<store::Message> messages(1);
+  messages[0].severity = ev::Severity::error;
+  LiveNotices notices;
+  notices.look({.run = 1, .caught_up = false, .losses = {}, .messages = {}, .traffic = {}}, 0);
+  notices.look({.run = 1, .caught_up = false, .losses = losses(400), .messages = messages, .traffic = {}}, 1);
+  notices.look({.run = 1, .losses = losses(500), .messages = messages, .traffic = {}}, 2);
+  EXPECT_FALSE(notices.at(2));
+  // A connection that was lost: what was lost meanwhile is news.
+  notices.look({.run = 1, .caught_up = false, .losses = losses(510), .messages = messages, .traffic = {}}, 9);
+  EXPECT_TRUE(notices.at(9));
 }
 
 }  // namespace

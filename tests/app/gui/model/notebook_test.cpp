@@ -366,7 +366,14 @@ TEST_F(Notes, MadeOnTheLiveRunAreJoinedToItsRecordingAndChangedInBoth) {
   Note first = note(5, 5, "while it ran"), second = note(9, 12, "again");
   first.id = "one";
   second.id = "two";
-  exporter::write_notes(live, id, {first, second});
+  const std::int64_t origin_ns = app_.store().origin_ns();
+  ASSERT_NE(origin_ns, 0);
+  const auto on_the_clock = [&](Note note) {
+    note.begin_ns += origin_ns;
+    note.end_ns += origin_ns;
+    return note;
+  };
+  exporter::write_notes(live, id, {on_the_clock(first), on_the_clock(second)});
 
   app_.notes.put(note(7, 7, "of the recording"));
   app_.notes.forget();
@@ -374,11 +381,13 @@ TEST_F(Notes, MadeOnTheLiveRunAreJoinedToItsRecordingAndChangedInBoth) {
   EXPECT_EQ(app_.notes.problem(), "");
   EXPECT_EQ(app_.notes.notes().size(), 3U);
   EXPECT_EQ(elsewhere().size(), 3U) << "so that they go with the recording";
+  EXPECT_EQ(app_.notes.find("one")->begin_ns, 5);
+  EXPECT_EQ(app_.notes.find("two")->end_ns, 12);
 
   app_.notes.remove("one");
   second.text = "twice";
   app_.notes.put(second);
-  EXPECT_EQ(exporter::read_notes(live, id), std::vector<Note>{second});
+  EXPECT_EQ(exporter::read_notes(live, id), std::vector<Note>{on_the_clock(second)});
   app_.notes.forget();
   app_.notes.show(*app_.run);
   EXPECT_EQ(app_.notes.notes().size(), 2U) << "a deleted note does not come back";
