@@ -204,7 +204,7 @@ class Recorders(InAFolder):
 
     def test_each_file_keeps_its_newest_and_its_moments(self):
         recording = self.folder / "run.zscope"
-        recorder = start("record", recording, "--listen", "tcp://127.0.0.1:0", "--rotate-age", "10s", "--max-age", "1s",
+        recorder = start("record", recording, "--listen", "tcp://127.0.0.1:0", "--rotate-age", "10s", "--max-age", "2s",
                          "--moment-around", "500ms", "--moment-triggers", "rank_failed")
         self.addCleanup(recorder.stderr.close)
         endpoint = endpoint_of(recorder)
@@ -222,7 +222,7 @@ class Recorders(InAFolder):
         info = read("info", recording)
         self.assertEqual(info["problems"], [])
         self.assertEqual([part["here"] for part in info["parts"]], [True, True])
-        self.assertEqual(info["limits"]["max_age_ns"], 1_000_000_000)
+        self.assertEqual(info["limits"]["max_age_ns"], 2_000_000_000)
         kept = info["kept"]
         self.assertGreater(kept["not_kept_events"], kept["events"])
         moments = [moment for moment in kept["moments"] if moment["kind"] == "request"]
