@@ -13,6 +13,8 @@
 
 namespace shardscope::gui {
 
+namespace ev = shardscope::instrumentation;
+
 /// By lane: the number of levels that are shown, at least 1. Lanes that are missing show all.
 /// Copies share the levels: with thousands of lanes the history of places has many.
 class LaneCrops {
