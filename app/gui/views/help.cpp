@@ -167,7 +167,8 @@ void draw_help(Context& ctx) {
       });
     }
     for (const auto& [color, what] : kWordColours)
-      legend(ctx, what, [&](const Rect& at) { ctx.canvas.fill(at, ctx.colors().*color, 1, 2); });
+      legend(ctx, what,
+             [&, color = color](const Rect& at) { ctx.canvas.fill(at, ctx.colors().*color, 1, 2); });
     ImGui::SeparatorText("Marks on the timeline");
     for (const Mark mark : kMarks) {
       const std::string what = meaning_of(mark, words_of(ctx.app.store()));
