@@ -49,17 +49,8 @@ void LiveNotices::look(const Seen& now, double seconds) {
   }
   last_ = now.losses;
   missed_ = now.traffic.items_missing;
-  Warnings warnings;
-  for (const store::Message& message : now.messages) {
-    if (message.severity == ev::Severity::info) continue;
-    const std::pair key{message.rank, message.text};
-    const std::size_t count = ++warnings[key];
-    const auto known = warnings_.find(key);
-    if (first || (known != warnings_.end() && count <= known->second)) continue;
-    warning_ = message;
-    warned_at_ = seconds;
-  }
-  warnings_ = std::move(warnings);
+  if (std::exchange(revision_, now.revision) != now.revision)
+    look_for_warnings(now.messages, !first, seconds);
   waiting_bytes_ = now.traffic.waiting_bytes;
   at_collector_ = now.traffic.items_behind > 0;
   if (waiting_bytes_ == 0 && !at_collector_) {
@@ -67,6 +58,20 @@ void LiveNotices::look(const Seen& now, double seconds) {
   } else if (!behind_since_) {
     behind_since_ = seconds;
   }
+}
+
+void LiveNotices::look_for_warnings(std::span<const store::Message> messages, bool news, double seconds) {
+  Warnings warnings;
+  for (const store::Message& message : messages) {
+    if (message.severity == ev::Severity::info) continue;
+    const std::pair key{message.rank, message.text};
+    const std::size_t count = ++warnings[key];
+    const auto known = warnings_.find(key);
+    if (!news || (known != warnings_.end() && count <= known->second)) continue;
+    warning_ = message;
+    warned_at_ = seconds;
+  }
+  warnings_ = std::move(warnings);
 }
 
 std::optional<LiveNotices::Notice> LiveNotices::at(double seconds) const {

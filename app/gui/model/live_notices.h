@@ -1,4 +1,4 @@
-// What goes wrong with the events of a live run while it is watched, and what it warns of: said when it
+// What goes wrong with the events of a live run while it is watched, and what it warns of: shown when it
 // happens, whichever panels are open.
 #pragma once
 
@@ -25,7 +25,8 @@ class LiveNotices {
     const char* panel = nullptr;  ///< with the details
   };
   struct Seen {
-    std::uint64_t run = 0;  ///< Session::number()
+    std::uint64_t run = 0;       ///< Session::number()
+    std::uint64_t revision = 0;  ///< of the store: `messages` are compared when it has changed
     /// Whether the window has what was recorded before it came: until then nothing is news.
     bool caught_up = true;
     store::Losses losses;
@@ -46,6 +47,7 @@ class LiveNotices {
  private:
   /// Number of warnings and errors by rank and text: they come in any order, and old ones are removed.
   using Warnings = std::map<std::pair<std::uint32_t, std::string>, std::size_t>;
+  void look_for_warnings(std::span<const store::Message> messages, bool news, double seconds);
   std::uint64_t run_ = 0;
   bool caught_up_ = false;
   store::Losses before_, last_;  ///< when the losses shown began, and now
@@ -56,6 +58,7 @@ class LiveNotices {
                 missed_ = 0;  ///< items that the collector discarded before they were sent
   bool at_collector_ = false;
   Warnings warnings_;
+  std::optional<std::uint64_t> revision_;  ///< that warnings_ are of
   std::optional<store::Message> warning_;  ///< the newest
   double warned_at_ = 0;
 };

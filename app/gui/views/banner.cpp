@@ -106,7 +106,8 @@ void Workspace::notice_strip(Context& ctx, Rect& room) {
   const collector::Viewer::Link link = app.run->link();
   const bool caught_up =
       link != collector::Viewer::Link::connecting && link != collector::Viewer::Link::catching_up;
-  notices_.look({app.run->number(), caught_up, losses_, app.store().messages(), app.run->traffic()},
+  notices_.look({app.run->number(), app.store().revision(), caught_up, losses_, app.store().messages(),
+                 app.run->traffic()},
                 ctx.seconds);
   if (notices_.changes(ctx.seconds)) ctx.again_s = 1;
   const auto notice = notices_.at(ctx.seconds);

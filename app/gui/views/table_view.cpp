@@ -144,7 +144,7 @@ void set_up_columns(const Table& table, const std::vector<float>& widths) {
   }
 }
 
-/// Of a row that has the keyboard: all cells, and what the tips of single ones say.
+/// Of a row that has the keyboard: all cells, and the tips of single ones.
 void tip_of_row(Context& ctx, const Table& table, std::size_t row) {
   Details details;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {

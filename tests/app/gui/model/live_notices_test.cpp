@@ -82,7 +82,12 @@ TEST(LiveNotices, WarningsAndErrorsOfTheRunAreNamedWhenTheyCome) {
   messages[2].text = "a hook is off";
   LiveNotices notices;
   const auto up_to = [&](std::size_t count, double at) {
-    notices.look({.run = 1, .losses = {}, .messages = std::span(messages).first(count), .traffic = {}}, at);
+    notices.look({.run = 1,
+                  .revision = count,
+                  .losses = {},
+                  .messages = std::span(messages).first(count),
+                  .traffic = {}},
+                 at);
   };
   up_to(1, 0);
   up_to(2, 1);
@@ -98,11 +103,11 @@ TEST(LiveNotices, WarningsAndErrorsOfTheRunAreNamedWhenTheyCome) {
   // One that arrives late stands before others, and oldest ones are removed.
   std::vector<store::Message> late = {messages[2], messages[2], messages[1]};
   late[0].text = "from before, from another node";
-  notices.look({.run = 1, .losses = {}, .messages = late, .traffic = {}}, 50);
+  notices.look({.run = 1, .revision = 4, .losses = {}, .messages = late, .traffic = {}}, 50);
   ASSERT_TRUE(notices.at(50));
   EXPECT_EQ(notices.at(50)->hint, "from before, from another node");
   late.push_back(messages[2]);
-  notices.look({.run = 1, .losses = {}, .messages = late, .traffic = {}}, 90);
+  notices.look({.run = 1, .revision = 5, .losses = {}, .messages = late, .traffic = {}}, 90);
   EXPECT_EQ(notices.at(90)->hint, "a hook is off") << "the same once more";
   EXPECT_TRUE(notices.changes(90));
 }
@@ -112,11 +117,23 @@ TEST(LiveNotices, WhatAWindowCatchesUpWithIsNoNews) {
   messages[0].severity = ev::Severity::error;
   LiveNotices notices;
   notices.look({.run = 1, .caught_up = false, .losses = {}, .messages = {}, .traffic = {}}, 0);
-  notices.look({.run = 1, .caught_up = false, .losses = losses(400), .messages = messages, .traffic = {}}, 1);
-  notices.look({.run = 1, .losses = losses(500), .messages = messages, .traffic = {}}, 2);
+  notices.look({.run = 1,
+                .revision = 1,
+                .caught_up = false,
+                .losses = losses(400),
+                .messages = messages,
+                .traffic = {}},
+               1);
+  notices.look({.run = 1, .revision = 1, .losses = losses(500), .messages = messages, .traffic = {}}, 2);
   EXPECT_FALSE(notices.at(2));
   // A connection that was lost: what was lost meanwhile is news.
-  notices.look({.run = 1, .caught_up = false, .losses = losses(510), .messages = messages, .traffic = {}}, 9);
+  notices.look({.run = 1,
+                .revision = 1,
+                .caught_up = false,
+                .losses = losses(510),
+                .messages = messages,
+                .traffic = {}},
+               9);
   EXPECT_TRUE(notices.at(9));
 }
 
