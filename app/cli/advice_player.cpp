@@ -70,18 +70,21 @@ class AttachedPlayer {
   analysis::PlayOutcome play(const std::vector<analysis::Change>& changes) {
     if (why_not_.empty() && !run_) {
       run_.emplace(*store_);
-      if (!run_->missing().empty()) why_not_ = "it cannot be replayed: " + run_->missing();
+      if (!run_->missing().empty())
+        why_not_ = "it cannot be replayed: " + run_->missing();
+      else
+        why_not_ = run_->no_times();
     }
     if (!why_not_.empty()) return {.refused = why_not_};
     if (changes.empty()) return {.step_ms = run_->costs().step_ms};
     if (std::string spent = budget_.take(); !spent.empty()) return {.refused = std::move(spent)};
     try {
-      const plan::ZeroConfig zero =
+      const analysis::attached::ReplaySettings settings =
           analysis::attached::changed_settings(store_->tables(), run_->recorded_settings(), changes);
-      const double step_ms = run_->predicted_ms(run_->play(zero));
+      const double step_ms = run_->predicted_ms(run_->play(settings));
       if (!(step_ms > 0)) return {.refused = "the replay takes more off than a step has"};
       // What the prediction leaves out may be more than what it gains.
-      if (const auto caveats = run_->caveats(zero); !caveats.empty()) return {.refused = caveats.front()};
+      if (const auto caveats = run_->caveats(settings); !caveats.empty()) return {.refused = caveats.front()};
       return {.step_ms = step_ms,
               .note = fmt::format("; replayed as recorded a step is {:+.1f} % off", run_->model_error_pct())};
     } catch (const std::exception& error) {
@@ -92,6 +95,7 @@ class AttachedPlayer {
  private:
   static std::string reason(const store::Store& store) {
     if (std::string why = analysis::attached::why_no_settings(store.tables()); !why.empty()) return why;
+    if (std::string why = analysis::attached::why_no_times(store.tables()); !why.empty()) return why;
     return too_many_events(store);
   }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <exception>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -23,6 +24,7 @@ namespace {
 
 using analysis::attached::AttachedRun;
 using analysis::attached::ReplayOutcome;
+using analysis::attached::ReplaySettings;
 
 std::vector<analysis::Change> changes_of(const std::vector<std::string>& sets) {
   std::vector<analysis::Change> changes;
@@ -43,17 +45,26 @@ struct Row {
   bool lower_is_better = true;
 };
 
-std::vector<Row> rows_of(const ReplayOutcome& a, const ReplayOutcome& b, double param_bytes) {
+std::vector<Row> rows_of(const ReplayOutcome& a, const ReplayOutcome& b, double elem_bytes) {
   const auto count = [](std::int64_t value) { return static_cast<double>(value); };
-  return {{"step time", "ms", a.step_ms, b.step_ms},
-          {"waiting for communication", "ms per step and rank", a.waited_ms, b.waited_ms},
-          {"gathers", "per step", count(a.actions.gathers), count(b.actions.gathers)},
-          {"gathered elements", "per step", count(a.actions.gathered_elems), count(b.actions.gathered_elems)},
-          {"reduced buckets", "per step", count(a.actions.flushes), count(b.actions.flushes)},
-          {"most gathered at a time", "bytes", count(a.actions.peak_gathered_elems) * param_bytes,
-           count(b.actions.peak_gathered_elems) * param_bytes},
-          {"buffers of buckets", "bytes", count(a.bucket_bytes), count(b.bucket_bytes)},
-          {"peak of model states", "bytes", count(a.model_state_bytes), count(b.model_state_bytes)}};
+  std::vector<Row> rows;
+  if (std::isfinite(a.step_ms)) {
+    rows.push_back({"step time", "ms", a.step_ms, b.step_ms});
+    rows.push_back({"waiting for communication", "ms per step and rank", a.waited_ms, b.waited_ms});
+  }
+  for (const Row& row : std::initializer_list<Row>{
+           {"gathers", "per step", count(a.actions.gathers), count(b.actions.gathers)},
+           {"gathered elements", "per step", count(a.actions.gathered_elems),
+            count(b.actions.gathered_elems)},
+           {"reduced buckets", "per step", count(a.actions.flushes), count(b.actions.flushes)},
+           {"most gathered at a time", "bytes", count(a.actions.peak_gathered_elems) * elem_bytes,
+            count(b.actions.peak_gathered_elems) * elem_bytes},
+           {"peak of model states", "bytes", count(a.model_state_bytes), count(b.model_state_bytes)}})
+    rows.push_back(row);
+  // FSDP2 reduces each group as a whole.
+  if (a.bucket_bytes > 0 || b.bucket_bytes > 0)
+    rows.push_back({"buffers of buckets", "bytes", count(a.bucket_bytes), count(b.bucket_bytes)});
+  return rows;
 }
 
 std::string number_text(const Row& row, double value) {
@@ -65,6 +76,9 @@ constexpr const char* kHowSure =
     "docs/attach/what-if.md says how predictions compared with changed runs; `shardscope ab` measures yours.";
 
 std::string verdict_of(const AttachedRun& run, double change_pct, const std::vector<std::string>& caveats) {
+  if (const std::string& why = run.no_times(); !why.empty())
+    return fmt::format("No time is predicted: {}. Gathers, buckets and memory follow from the settings.",
+                       why);
   const double error = std::abs(run.model_error_pct());
   std::string text =
       std::abs(change_pct) < 0.05
@@ -108,11 +122,14 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         fmt::format("{}: not for an attached run: {}", option, analysis::attached::why_no_option(option)), 2);
   }
   const std::vector<analysis::Change> changes = changes_of(question.sets);
-  if (!analysis::names_zero_settings(tables.config_json))
+  const bool deepspeed = analysis::framework_of(tables) == analysis::Framework::deepspeed;
+  if (deepspeed && !analysis::names_zero_settings(tables.config_json))
     throw UserError(fmt::format("{}: the recording names no zero_optimization settings", question.recording));
   // First report settings that cannot be changed in any such run, whether this one can be replayed or not.
   try {
-    static_cast<void>(analysis::attached::changed_settings(tables, analysis::zero_of(tables), changes));
+    ReplaySettings recorded;
+    if (deepspeed) recorded.zero = analysis::zero_of(tables);
+    static_cast<void>(analysis::attached::changed_settings(tables, recorded, changes));
   } catch (const std::invalid_argument& error) {
     throw UserError(fmt::format("--set {}", error.what()), 2);
   }
@@ -122,22 +139,22 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
   ReplayOutcome b;
   std::vector<std::string> caveats;
   try {
-    const plan::ZeroConfig zero =
+    const ReplaySettings settings =
         analysis::attached::changed_settings(tables, run.recorded_settings(), changes);
-    b = run.play(zero);
-    caveats = run.caveats(zero);
+    b = run.play(settings);
+    caveats = run.caveats(settings);
   } catch (const std::exception& error) {
     throw UserError(fmt::format("--set {}", error.what()), 2);
   }
   const ReplayOutcome& a = run.modelled();
   const auto& costs = run.costs();
   const double predicted = run.predicted_ms(b), change_pct = 100 * (predicted / costs.step_ms - 1);
-  if (!(predicted > 0)) {
+  if (predicted <= 0) {
     throw UserError(
         fmt::format("{}: the replay takes {:.4g} ms off a step of {:.4g} ms: not for these settings",
                     question.recording, costs.step_ms - predicted, costs.step_ms));
   }
-  const std::vector<Row> rows = rows_of(a, b, tables.param_bytes);
+  const std::vector<Row> rows = rows_of(a, b, costs.gather_elem_bytes);
   if (question.json) {
     nlohmann::json metrics = nlohmann::json::array();
     for (const Row& row : rows) {
@@ -159,9 +176,9 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         {"fitted",
          {{"gather", link_json(costs.gather)},
           {"reduce", link_json(costs.reduce)},
-          {"gather_issue_us", costs.issue.each_ns * 1e-3},
-          {"gather_unpack_us", costs.unpack.each_ns * 1e-3},
-          {"bucket_us", costs.flush.each_ns * 1e-3},
+          {"gather_issue_us", costs.issue.mean_ns * 1e-3},
+          {"gather_unpack_us", costs.unpack.mean_ns * 1e-3},
+          {"bucket_us", costs.flush.mean_ns * 1e-3},
           {"fetch_hook_us", costs.fetch_ns * 1e-3},
           {"release_hook_us", costs.release_ns * 1e-3}}},
         {"played_steps", costs.steps.size()},
@@ -171,6 +188,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         {"predicted_step_ms", predicted},
         {"predicted_change_pct", change_pct},
         {"predicted_model_state_bytes", b.model_state_bytes},
+        {"no_times", run.no_times()},
         {"caveats", caveats},
         {"comparison",
          {{"verdict", verdict_of(run, change_pct, caveats)},
@@ -179,19 +197,22 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
     say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
-  say("{:<11}{}: {}, {} of {}, {} rank{}, {:.4g} ms per step\n", "recorded", question.recording, tables.model,
-      analysis::partitioning_name(tables), tables.framework, tables.world, tables.world == 1 ? "" : "s",
-      costs.step_ms);
-  say("{:<11}gathers {}, reductions {}; the host's part of a gather {:.3g} ms, of a bucket {:.3g} ms\n",
-      "fitted", link_text(costs.gather), link_text(costs.reduce),
-      (costs.issue.each_ns + costs.unpack.each_ns) * 1e-6, costs.flush.each_ns * 1e-6);
-  say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording ({} steps "
-      "replayed)\n",
-      "modelled", a.step_ms, run.model_error_pct(), costs.steps.size());
-  say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the replay changes by\n\n",
-      "predicted", predicted, change_pct);
-  say("A  the recorded settings, replayed\nB  the changed settings, replayed\n\n{:<28}{:>14}{:>14}  {}\n", "",
-      "A", "B", "unit");
+  say("{:<11}{}: {}, {}, {} rank{}, {:.4g} ms per step\n", "recorded", question.recording, tables.model,
+      deepspeed ? fmt::format("{} of {}", analysis::partitioning_name(tables), tables.framework)
+                : tables.framework,
+      tables.world, tables.world == 1 ? "" : "s", costs.step_ms);
+  if (run.no_times().empty()) {
+    say("{:<11}gathers {}, reductions {}; the host's part of a gather {:.3g} ms, of a bucket {:.3g} ms\n",
+        "fitted", link_text(costs.gather), link_text(costs.reduce),
+        (costs.issue.mean_ns + costs.unpack.mean_ns) * 1e-6, costs.flush.mean_ns * 1e-6);
+    say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording ({} steps "
+        "replayed)\n",
+        "modelled", a.step_ms, run.model_error_pct(), costs.steps.size());
+    say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the replay changes by\n",
+        "predicted", predicted, change_pct);
+  }
+  say("\nA  the recorded settings, replayed\nB  the changed settings, replayed\n\n{:<28}{:>14}{:>14}  {}\n",
+      "", "A", "B", "unit");
   for (const Row& row : rows) {
     const bool bytes = std::string(row.unit) == "bytes";
     say("{:<28}{:>14}{:>14}  {}\n", row.metric, number_text(row, row.a), number_text(row, row.b),

@@ -7,7 +7,6 @@ import json
 import pathlib
 import sys
 
-import deepspeed
 import torch
 from torch import nn
 
@@ -27,6 +26,7 @@ class Model(nn.Module):
 
 
 def main():
+    import deepspeed
     config = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     deepspeed.init_distributed("gloo")
     torch.manual_seed(0)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `shardscope what-if` predicts of attached DeepSpeed runs, and what the changed runs take: step time and model states.
+"""What `shardscope what-if` predicts of attached runs of DeepSpeed, FSDP2 and DDP, and what the changed runs take: step time and model states.
 
 usage: tests/bench/attached_what_if.py [--repeat 3] [--steps 24] [--only WORD] [--scratch FOLDER] [--again]
 
-Of each pair three runs (attached_training.py, two CPU ranks, gloo) are made one after the other: the base, the run changed
+Of each pair three runs (attached_training.py or attached_torch.py, two CPU ranks, gloo) are made one after the other: the base, the run changed
 from it, the base again. Where the two bases differ by more than DISTURBED, other work was on the machine: the three are made
 once more, at most --tries times, and the pair is left out of that repeat where none agree. Every repeat predicts from the first of
 its bases; medians over the repeats are compared. Model states are the largest of the ranks' peaks of
@@ -21,10 +21,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "attach"))
 import runs  # noqa: E402
 
-ZERO = "zero_optimization."
+ZERO, FULLY_SHARD, DDP = "zero_optimization.", "fully_shard.", "DistributedDataParallel."
 DISTURBED = 0.15
 BASES = {"stage 3": {"stage": 3, "stage3_prefetch_bucket_size": 300_000, "stage3_param_persistence_threshold": 1_000},
-         "stage 2": {"stage": 2}}
+         "stage 2": {"stage": 2}, "FSDP2": {"framework": "FSDP2"}, "FSDP2 accumulating": {"framework": "FSDP2", "gradient_accumulation_steps": 2},
+         "DDP": {"framework": "DDP"}, "DDP accumulating": {"framework": "DDP", "gradient_accumulation_steps": 2}}
 # By base: what is changed, as KEY=VALUE of the configuration.
 PAIRS = {
     "stage 3": (
@@ -36,10 +37,23 @@ PAIRS = {
         (ZERO + "reduce_bucket_size=100000",), (ZERO + "reduce_bucket_size=2000000",), (ZERO + "overlap_comm=true",),
         ("gradient_accumulation_steps=2",), (ZERO + "stage=1",), (ZERO + "stage=3", ZERO + "stage3_prefetch_bucket_size=300000",
                                                                   ZERO + "stage3_param_persistence_threshold=1000")),
+    "FSDP2": (
+        (FULLY_SHARD + "reshard_after_forward=false",), (FULLY_SHARD + "root_reshard_after_forward=true",),
+        (FULLY_SHARD + "groups_to_forward_prefetch=1",), (FULLY_SHARD + "groups_to_forward_prefetch=3",),
+        (FULLY_SHARD + "groups_to_backward_prefetch=3",), ("gradient_accumulation_steps=2",)),
+    "FSDP2 accumulating": (
+        (FULLY_SHARD + "reduce_in_last_micro_step_only=true",), (FULLY_SHARD + "reshard_after_forward=false",),
+        ("gradient_accumulation_steps=4",)),
+    "DDP": ((DDP + "bucket_cap_mb=0.5",), (DDP + "bucket_cap_mb=1",), (DDP + "bucket_cap_mb=2",), (DDP + "bucket_cap_mb=100",)),
+    # With one micro-step there is none without a reduction to learn from.
+    "DDP accumulating": (("gradient_accumulation_steps=4",), (DDP + "bucket_cap_mb=100",)),
 }
 
 
 def configuration(base, sets=()):
+    """DeepSpeed's configuration, or the settings of attached_torch.py."""
+    if "framework" in BASES[base]:
+        return {**BASES[base], **{key.rpartition(".")[2]: json.loads(value) for key, value in (one.split("=") for one in sets)}}
     config = {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1, "gradient_clipping": 1.0,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
               "zero_optimization": {"reduce_bucket_size": 500_000, **BASES[base]}}
@@ -50,11 +64,11 @@ def configuration(base, sets=()):
     return config
 
 
-def train(options, recording, config):
+def train(options, recording, base, sets=()):
     file = recording.with_suffix(".json")
-    file.write_text(json.dumps(config), encoding="utf-8")
-    runs.finish(runs.start([*runs.attach(recording, "--detail", "params"),
-                            *runs.torchrun(HERE / "attached_training.py", file, options.steps)]))
+    file.write_text(json.dumps(configuration(base, sets)), encoding="utf-8")
+    script = "attached_torch.py" if "framework" in BASES[base] else "attached_training.py"
+    runs.finish(runs.start([*runs.attach(recording, "--detail", "params"), *runs.torchrun(HERE / script, file, options.steps)]))
 
 
 def measured(recording):
@@ -73,7 +87,9 @@ def predicted(recording, sets):
 
 
 def name_of(sets):
-    return " ".join(one.removeprefix(ZERO).replace("=", " ") for one in sets[:1])
+    """Of the first change: the others only complete it."""
+    key, value = sets[0].split("=")
+    return f"{key.rpartition('.')[2]} {value}"
 
 
 def recording_of(options, turn, base, sets):
@@ -88,9 +104,9 @@ def make_pair(options, turn, base, sets):
     changed, before = recording_of(options, turn, base, sets), base_of(options, turn, base, sets)
     after = before.with_suffix(".after.zscope")
     for _ in range(options.tries):
-        train(options, before, configuration(base))
-        train(options, changed, configuration(base, sets))
-        train(options, after, configuration(base))
+        train(options, before, base)
+        train(options, changed, base, sets)
+        train(options, after, base)
         first, second = measured(before)[0], measured(after)[0]
         if abs(first / second - 1) <= DISTURBED:
             return

@@ -1,9 +1,12 @@
 #include "app/analysis/attached/rank_reader.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "app/analysis/attached/group_reader.h"
 #include "app/analysis/communication.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/recorded_boundaries.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
@@ -56,6 +59,14 @@ class StepEvents {
         instants_(store.instants(step.rank, step.begin_ns, step.end_ns)) {
     read_collectives();
     read_waits();
+    // A wait on a CPU begins with the hook that needs the group: if gathers have ended by then, the host was
+    // held while they were issued.
+    if (framework_of(store.tables()) == Framework::fsdp2 && 2 * ended_ > demanded_) {
+      for (const auto& [gather, interval] : gathers_) blocked_.push_back(interval);
+    }
+    wait_for_buckets();
+    samples.demanded += demanded_;
+    samples.demanded_ended += ended_;
     for (std::vector<HostInterval>* intervals : {&blocked_, &others_, &waits_}) unite(*intervals);
   }
 
@@ -100,14 +111,15 @@ class StepEvents {
  private:
   void read_collectives() {
     // Gathers issued by a fetch or prefetch: the others are of persistent parameters, after the step.
-    std::map<std::uint32_t, bool> fetched;
+    std::map<std::uint32_t, ev::StatusCause> fetched;
     std::map<std::uint32_t, bool> flushed;
     for (const ev::Event& event : instants_) {
       if (event.kind == EventKind::bucket_flush)
         flushed[ev::as<EventKind::bucket_flush>(event).bucket] = true;
       if (event.kind != EventKind::param_status) continue;
       const auto change = ev::as<EventKind::param_status>(event);
-      if (change.module != ev::kNoId && change.gather != ev::kNoId) fetched[change.gather] = true;
+      if (change.module != ev::kNoId && change.gather != ev::kNoId)
+        fetched.try_emplace(change.gather, change.cause);
     }
     for_each_collective(
         store_, step_.rank, step_.begin_ns, step_.end_ns, [&](StreamId stream, const store::Span& span) {
@@ -117,7 +129,10 @@ class StepEvents {
           const std::uint32_t ranks = ranks_of(store_, step_.rank, span);
           const HostInterval interval{span.begin_ns, span.end_ns};
           if (gather) {
-            gather_ends_[fields.group] = span.end_ns;
+            gathers_[fields.group] = interval;
+            if (fetched.at(fields.group) == ev::StatusCause::fetch) on_demand_.insert(fields.group);
+          } else if (bucket && beside_) {
+            buckets_.push_back(interval);
           } else {
             blocked_.push_back(interval);
             if (!bucket) others_.push_back(interval);
@@ -133,6 +148,26 @@ class StepEvents {
         });
   }
 
+  /// DistributedDataParallel's buckets are reduced beside the backward, and the host waits for them at its
+  /// end: from the launch of a micro-step's last bucket on.
+  void wait_for_buckets() {
+    const std::vector<GateRow> gates = beside_ ? piece_gates(store_, step_) : std::vector<GateRow>{};
+    for (std::size_t i = 0; i < gates.size(); ++i) {
+      if (gates[i].kind != GateKind::micro_step) continue;
+      const auto next = std::find_if(
+          gates.begin() + static_cast<std::ptrdiff_t>(i) + 1, gates.end(), [](const GateRow& gate) {
+            return gate.kind == GateKind::micro_step || gate.kind == GateKind::optimizer;
+          });
+      HostInterval wait;
+      for (const HostInterval& bucket : buckets_) {
+        if (bucket.begin_ns < gates[i].at_ns || bucket.begin_ns >= next->at_ns) continue;
+        wait.begin_ns = std::max(wait.begin_ns, bucket.begin_ns);
+        wait.end_ns = std::max(wait.end_ns, bucket.end_ns);
+      }
+      if (wait.end_ns > wait.begin_ns) blocked_.push_back(wait);
+    }
+  }
+
   /// A wait lasts until the gather has ended; the rest of the span unpacks the gathered parameters.
   void read_waits() {
     const double bytes = store_.tables().param_bytes;
@@ -141,10 +176,14 @@ class StepEvents {
           if (span.kind != EventKind::fetch_wait_begin || span.end_ns == store::kOpen) return;
           const auto wait = ev::as<EventKind::fetch_wait_begin>(span);
           waits_.push_back({span.begin_ns, span.end_ns});
-          const auto gather = gather_ends_.find(wait.gather);
-          const std::int64_t until = gather == gather_ends_.end()
+          const auto gather = gathers_.find(wait.gather);
+          const std::int64_t until = gather == gathers_.end()
                                          ? span.begin_ns
-                                         : std::clamp(gather->second, span.begin_ns, span.end_ns);
+                                         : std::clamp(gather->second.end_ns, span.begin_ns, span.end_ns);
+          if (on_demand_.contains(wait.gather)) {
+            ++demanded_;
+            if (until == span.begin_ns) ++ended_;
+          }
           if (until > span.begin_ns) blocked_.push_back({span.begin_ns, until});
           samples_.unpacked.push_back(
               {static_cast<double>(wait.bytes) / bytes, 1, static_cast<double>(span.end_ns - until)});
@@ -155,8 +194,11 @@ class StepEvents {
   const RankStep& step_;
   Samples& samples_;
   std::vector<ev::Event> instants_;
-  std::vector<HostInterval> blocked_, others_, waits_;
-  std::map<std::uint32_t, std::int64_t> gather_ends_;
+  bool beside_ = framework_of(store_.tables()) == Framework::ddp;  ///< reductions run beside the backward
+  std::vector<HostInterval> blocked_, others_, waits_, buckets_;
+  std::map<std::uint32_t, HostInterval> gathers_;  ///< of fetches and prefetches
+  std::set<std::uint32_t> on_demand_;              ///< those that the boundary's module needs
+  std::uint64_t demanded_ = 0, ended_ = 0;         ///< waits for these, and those after the gather's end
   std::map<std::uint32_t, store::Span> reductions_;
 };
 
@@ -243,17 +285,26 @@ void Samples::add_step(const Samples& step) {
   append(flushes, step.flushes);
   append(idle_fetches, step.idle_fetches);
   append(releases, step.releases);
+  demanded += step.demanded;
+  demanded_ended += step.demanded_ended;
+  gathered_bytes += step.gathered_bytes, gathered_elems += step.gathered_elems;
+  reduced_bytes += step.reduced_bytes, reduced_elems += step.reduced_elems;
 }
 
-std::optional<StepOfRank> read_step(const store::Store& store, const RankStep& step, Samples& samples) {
-  const std::vector<GateRow> gates = store.gates(step.rank, step.begin_ns, step.end_ns);
+std::vector<GateRow> piece_gates(const store::Store& store, const RankStep& step) {
   std::vector<GateRow> bounds;
-  for (const GateRow& gate : gates) {
+  for (const GateRow& gate : store.gates(step.rank, step.begin_ns, step.end_ns)) {
     if (begins_piece(gate.kind) || gate.kind == GateKind::optimizer) bounds.push_back(gate);
   }
   if (bounds.size() < 3 || bounds.front().kind != GateKind::micro_step ||
       bounds.back().kind != GateKind::optimizer)
-    return std::nullopt;
+    return {};
+  return bounds;
+}
+
+std::optional<StepOfRank> read_step(const store::Store& store, const RankStep& step, Samples& samples) {
+  const std::vector<GateRow> bounds = piece_gates(store, step);
+  if (bounds.empty()) return std::nullopt;
   const StepEvents events(store, step, samples);
   const auto module_ends = events.module_ends();
   StepOfRank out;
@@ -286,7 +337,11 @@ std::optional<StepOfRank> read_step(const store::Store& store, const RankStep& s
     }
   }
   out.time.update = update_time(events, bounds.back().at_ns, step.end_ns);
-  sample_flushes(events, samples);
+  const Framework framework = framework_of(store.tables());
+  if (framework == Framework::fsdp2)
+    sample_groups(store, step, samples);
+  else if (framework != Framework::ddp)  // its host's part of a bucket is not known
+    sample_flushes(events, samples);
   for (const ev::Event& event : events.instants()) {
     const auto at_ns = static_cast<std::int64_t>(event.ticks);
     if (event.kind == EventKind::bucket_flush && ev::as<EventKind::bucket_flush>(event).elems > 0)

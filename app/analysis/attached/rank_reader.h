@@ -24,6 +24,10 @@ struct Samples {
   std::vector<Transfer> gathers, reductions;        ///< of all steps
   std::vector<Transfer> issues, unpacked, flushes;  ///< Transfer::hops: number, bytes: elements
   std::vector<double> idle_fetches, releases;       ///< ns, at boundaries without a gather
+  /// Gathers that the module at the boundary needs: number, and how many had ended when the wait began.
+  std::uint64_t demanded = 0, demanded_ended = 0;
+  /// Of FSDP2's groups: bytes of their collectives, and elements of their parameters.
+  double gathered_bytes = 0, gathered_elems = 0, reduced_bytes = 0, reduced_elems = 0;
   /// Adds the collectives of one step, read on all of its ranks.
   void add_step(const Samples& step);
 };
@@ -34,6 +38,10 @@ struct StepOfRank {
   std::vector<std::vector<Piece>> micro_steps;
   std::int64_t gathers = 0, gathered_elems = 0, flushes = 0;
 };
+
+/// The gates at which the pieces of a step begin, in order, with that of its optimizer last; empty if the
+/// step lacks gates of micro-steps or of its optimizer.
+[[nodiscard]] std::vector<store::Store::GateRow> piece_gates(const store::Store& store, const RankStep& step);
 
 /// nullopt if the step lacks gates of micro-steps or of its optimizer.
 [[nodiscard]] std::optional<StepOfRank> read_step(const store::Store& store, const RankStep& step,

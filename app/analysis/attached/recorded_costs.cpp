@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "app/analysis/attached/ddp_buckets.h"
+#include "app/analysis/attached/group_reader.h"
 #include "app/analysis/attached/rank_reader.h"
 #include "app/analysis/digest.h"
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/framework.h"
 #include "app/analysis/missing_reason.h"
 #include "app/analysis/recorded_boundaries.h"
@@ -27,7 +31,10 @@ HostCost cost_of(const std::vector<Transfer>& samples, double base_ns) {
   std::vector<Transfer> above = samples;
   for (Transfer& one : above) one.ns = std::max(0.0, one.ns - base_ns);
   const auto line = fit_link(above);
-  return line ? HostCost{line->latency_us * 1e3, 1 / line->gb_per_s} : HostCost{};
+  if (!line) return {};
+  double sum = 0, operations = 0;
+  for (const Transfer& one : above) sum += one.ns, operations += one.hops;
+  return {line->latency_us * 1e3, 1 / line->gb_per_s, sum / operations};
 }
 
 /// fit_link(), scaled to the sum of the transfers instead of the medians: a step has many of them, so
@@ -82,21 +89,46 @@ void add_visits(const store::Store& store, std::uint32_t rank, std::int64_t at_n
   }
 }
 
+/// Bytes per transferred element, padding included: with mixed precision another type travels than that of
+/// the parameters.
+void set_elem_bytes(const ev::RunTables& tables, const Samples& samples, RecordedCosts& out) {
+  out.gather_elem_bytes = tables.param_bytes;
+  out.reduce_elem_bytes = tables.grad_bytes;
+  if (out.groups.empty()) return;
+  if (samples.gathered_elems > 0) out.gather_elem_bytes = samples.gathered_bytes / samples.gathered_elems;
+  if (samples.reduced_elems > 0) out.reduce_elem_bytes = samples.reduced_bytes / samples.reduced_elems;
+}
+
+/// A recorded setting of fully_shard; null: not recorded.
+nlohmann::json group_setting(const ev::RunTables& tables, const std::string& name) {
+  const nlohmann::json config = parse_foreign(tables.config_json);
+  const nlohmann::json::json_pointer at("/fully_shard/" + name);
+  return config.is_object() && config.contains(at) ? config[at] : nlohmann::json();
+}
+
 std::string why_not_measured(const store::Store& store) {
   if (!store.has_tables()) return "the recording does not describe the run";
   const ev::RunTables& tables = store.tables();
-  if (has_times_of_host(tables))
-    return "its spans are the host's, which queues work for a GPU: what a module computes and what a "
-           "collective takes there is in no "
-           "span of them";
   if (tables.param_bytes == 0 || tables.grad_bytes == 0) return "the size of its elements was not recorded";
   if (!numbered_in_order(tables)) return "its tables of modules and parameters are not complete";
   if (tables.models.size() > 1)
     return "it trains several models, and which one a step is of was not recorded";
+  if (framework_of(tables) == Framework::fsdp2) {
+    if (shard_ranks(tables) != tables.world)
+      return "its groups are sharded over a part of the ranks, and what replicas reduce is not modelled";
+    if (group_setting(tables, "reshard_after_forward").is_number())
+      return "its groups are resharded to a part of the ranks after their forward, which is not modelled";
+  }
   return {};
 }
 
 }  // namespace
+
+std::string why_no_times(const ev::RunTables& tables) {
+  return has_times_of_host(tables) ? "on a GPU the hooks see the host, which queues work: what modules and "
+                                     "collectives take there is not in their spans"
+                                   : "";
+}
 
 RecordedCosts recorded_costs(const store::Store& store) {
   RecordedCosts out;
@@ -106,6 +138,9 @@ RecordedCosts recorded_costs(const store::Store& store) {
     return none;
   };
   if (std::string why = why_not_measured(store); !why.empty()) return lacking(std::move(why));
+  const bool groups = framework_of(store.tables()) == Framework::fsdp2;
+  const bool ddp = framework_of(store.tables()) == Framework::ddp;
+  out.no_times = why_no_times(store.tables());
   const Digest digest = digest_of(store);
   Samples samples;
   std::size_t unlike = 0, without_gates = 0;
@@ -135,7 +170,19 @@ RecordedCosts recorded_costs(const store::Store& store) {
       ++unlike;
       continue;
     }
-    if (out.steps.empty()) {
+    if (out.steps.empty() && groups) {
+      GroupsOfStep of = groups_of_step(store, step.ranks.front());
+      if (!of.missing.empty()) return lacking(std::move(of.missing));
+      out.groups = std::move(of.groups);
+      out.decisions = std::move(of.decisions);
+      out.explicit_backward =
+          !group_setting(store.tables(), "modules_with_explicit_backward_prefetch").is_null();
+    } else if (out.steps.empty() && ddp) {
+      out.reduced = reduced_buckets(store, step.ranks.front());
+      set_bucket_order(out);
+      if (out.bucket_ends.empty() || out.bucket_ends.back() != out.gradient_order.size())
+        return lacking("the contents of its buckets were not recorded");
+    } else if (out.steps.empty()) {
       add_visits(store, step.ranks.front().rank, ranks.front().first_gate_ns, out.pieces);
       out.external = external_uses(store, step.ranks.front().rank);
     }
@@ -175,6 +222,8 @@ RecordedCosts recorded_costs(const store::Store& store) {
   for (const RecordedStep& step : out.steps) step_ms.push_back(step.total_ns * 1e-6);
   out.step_ms = quantile(step_ms, 0.5);
   if (!(out.step_ms > 0)) return lacking("its steps take no time");
+  set_elem_bytes(store.tables(), samples, out);
+  if (!out.no_times.empty()) return out;
   out.gather = link_of(samples.gathers);
   out.reduce = link_of(samples.reductions);
   out.fetch_ns = median_or_zero(samples.idle_fetches);
@@ -182,6 +231,7 @@ RecordedCosts recorded_costs(const store::Store& store) {
   out.issue = cost_of(samples.issues, out.fetch_ns);
   out.unpack = cost_of(samples.unpacked, 0);
   out.flush = cost_of(samples.flushes, 0);
+  out.gathers_block = groups && 2 * samples.demanded_ended > samples.demanded;
   return out;
 }
 

@@ -37,7 +37,6 @@ class StepPlayer {
     const StepActions& recorded;
     const StepActions& played;
     std::uint32_t recorded_stage = 0, stage = 0;
-    double param_bytes = 4, grad_bytes = 4;
   };
   StepPlayer(const Settings& settings, const RecordedStep& step)
       : of_(settings), step_(step), host_(step.ranks.size()), waited_(step.ranks.size()) {}
@@ -65,13 +64,13 @@ class StepPlayer {
   }
   [[nodiscard]] double gather_ns(double elems) const {
     const LinkPace& link = of_.costs.gather.gb_per_s > 0 ? of_.costs.gather : of_.costs.reduce;
-    return transfer_ns(link,
-                       elems * of_.param_bytes * ev::bus_factor(CollectiveOp::all_gather, of_.costs.world));
+    return transfer_ns(link, elems * of_.costs.gather_elem_bytes *
+                                 ev::bus_factor(CollectiveOp::all_gather, of_.costs.world));
   }
   [[nodiscard]] double reduce_ns(double elems) const {
     const LinkPace& link = of_.costs.reduce.gb_per_s > 0 ? of_.costs.reduce : of_.costs.gather;
     const CollectiveOp op = of_.stage == 3 ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
-    return transfer_ns(link, elems * of_.grad_bytes * ev::bus_factor(op, of_.costs.world));
+    return transfer_ns(link, elems * of_.costs.reduce_elem_bytes * ev::bus_factor(op, of_.costs.world));
   }
   [[nodiscard]] double transfer_ns(const LinkPace& link, double bytes) const {
     if (link.gb_per_s <= 0 || of_.costs.world < 2) return 0;
@@ -106,6 +105,8 @@ class StepPlayer {
     }
   }
 
+  /// DistributedDataParallel reduces beside the backward, and the host waits at its end.
+  [[nodiscard]] bool beside() const noexcept { return !of_.costs.reduced.empty(); }
   double latest() const { return *std::ranges::max_element(host_); }
   void all_go_on_at(double ns) {
     for (std::size_t r = 0; r < host_.size(); ++r) {
@@ -117,6 +118,7 @@ class StepPlayer {
     for (const GatherAction& one : gathers) {
       lane_free_ = std::max(lane_free_, latest()) + gather_ns(static_cast<double>(one.elems));
       ended_[one.id] = lane_free_;
+      if (of_.costs.gathers_block) all_go_on_at(lane_free_);
     }
   }
   void fetch(const FetchAction& one) {
@@ -146,12 +148,17 @@ class StepPlayer {
       }
       for (const std::int64_t elems : actions.flushed_elems) {
         for (double& host : host_) host += of_.costs.flush.ns(1, static_cast<double>(elems));
-        all_go_on_at(latest() + reduce_ns(static_cast<double>(elems)));
+        if (beside()) {
+          lane_free_ = std::max(lane_free_, latest()) + reduce_ns(static_cast<double>(elems));
+        } else {
+          all_go_on_at(latest() + reduce_ns(static_cast<double>(elems)));
+        }
       }
       // Stage 0 reduces once per step, when gradients are complete.
-      const bool once = of_.stage == 0 && !last && like + 1 == of_.recorded.micro_steps.size();
+      const bool once = of_.stage == 0 && !beside() && !last && like + 1 == of_.recorded.micro_steps.size();
       if (other > 0 && !once) all_go_on_at(latest() + other);
     }
+    if (beside()) all_go_on_at(lane_free_);
   }
 
   void play_update() {
@@ -191,52 +198,63 @@ class StepPlayer {
 
 AttachedRun::AttachedRun(const store::Store& store) : costs_(recorded_costs(store)) {
   missing_ = costs_.missing;
+  no_times_ = costs_.no_times;
   if (!missing_.empty()) return;
   tables_ = store.tables();
-  if (!names_zero_settings(tables_.config_json)) {
+  if (in_groups() || is_ddp()) {
+    settings_.zero.stage = in_groups() ? 3 : 0;
+  } else if (names_zero_settings(tables_.config_json)) {
+    settings_.zero = zero_of(tables_);
+  } else {
     missing_ = "the recording names no zero_optimization settings";
     return;
   }
-  zero_ = zero_of(tables_);
   // As executed: a script may differ from its configuration.
-  zero_.gradient_accumulation_steps =
+  settings_.zero.gradient_accumulation_steps =
       static_cast<std::int64_t>(costs_.steps.front().ranks.front().micro_steps.size());
   for (const store::RankRow& rank : store.ranks()) {
     if (const auto peak = store.model_state_peak(rank.rank, ev::MemoryPool::device))
       recorded_state_bytes_ = std::max(recorded_state_bytes_, peak->total());
   }
   try {
-    recorded_ = planned_actions(costs_, zero_);
-    modelled_ = play(zero_);
+    if (in_groups()) recorded_groups_ = group_plan(settings_);
+    recorded_ = actions_of(settings_);
+    modelled_ = play(settings_);
   } catch (const std::exception& error) {
     // Limits that no scheduler accepts, or visits with which DeepSpeed would have ended the run.
     missing_ = error.what();
     return;
   }
   missing_ = why_it_differs();
+  if (no_times_.empty() && !(std::abs(model_error_pct()) <= kMostErrorPct)) {
+    no_times_ = fmt::format(
+        "a replay of the recorded settings takes {:.4g} ms a step and the run took {:.4g}, {:+.1f} %: more "
+        "than "
+        "the {:.0f} % within which a replay is taken for the run",
+        modelled_.step_ms, costs_.step_ms, model_error_pct(), kMostErrorPct);
+    modelled_.step_ms = modelled_.waited_ms = std::numeric_limits<double>::quiet_NaN();
+  }
 }
 
 std::string AttachedRun::why_it_differs() const {
   const auto other = [](const char* what, std::int64_t played, std::int64_t recorded) {
     return fmt::format(
-        "a replay of the recorded settings has {} {} in a step and the run had {}: what DeepSpeed decided "
-        "here is not "
-        "what the replay decides",
+        "a replay of the recorded settings has {} {} in a step and the run had {}: the replay's decisions "
+        "are not those of the run",
         played, what, recorded);
   };
-  if (recorded_.gathers != costs_.gathers && zero_.stage == 3)
+  const plan::ZeroConfig& zero = settings_.zero;
+  if (recorded_.gathers != costs_.gathers && zero.stage == 3)
     return other("gathers", recorded_.gathers, costs_.gathers);
-  if (recorded_.gathered_elems != costs_.gathered_elems && zero_.stage == 3)
+  if (recorded_.gathered_elems != costs_.gathered_elems && zero.stage == 3)
     return other("gathered elements", recorded_.gathered_elems, costs_.gathered_elems);
-  if (recorded_.flushes != costs_.flushes && zero_.stage > 0)
+  if (recorded_.flushes != costs_.flushes && zero.stage > 0)
     return other("reduced buckets", recorded_.flushes, costs_.flushes);
-  if (!(std::abs(model_error_pct()) <= kMostErrorPct)) {
-    return fmt::format(
-        "a replay of the recorded settings takes {:.4g} ms a step and the run took {:.4g}, {:+.1f} %: more "
-        "than the {:.0f} % "
-        "within which a replay is taken for the run",
-        modelled_.step_ms, costs_.step_ms, model_error_pct(), kMostErrorPct);
-  }
+  if (is_ddp() && !reduces_as_recorded(costs_, recorded_))
+    return "buckets were reduced at other module boundaries than in a replay of the recorded settings";
+  if (in_groups() && recorded_groups_.decisions != costs_.decisions)
+    return "groups were gathered or reduced at other module boundaries than in a replay of the recorded "
+           "settings";
   return {};
 }
 
@@ -248,26 +266,50 @@ double AttachedRun::predicted_ms(const ReplayOutcome& played) const noexcept {
   return costs_.step_ms + played.step_ms - modelled_.step_ms;
 }
 
-ReplayOutcome AttachedRun::play(const plan::ZeroConfig& zero) const {
+StepActions AttachedRun::actions_of(const ReplaySettings& settings) const {
+  const plan::ZeroConfig& zero = settings.zero;
+  if (in_groups()) return group_plan(settings).actions;
+  if (is_ddp())
+    return planned_bucket_actions(costs_, settings.buckets, zero.gradient_accumulation_steps,
+                                  tables_.grad_bytes);
+  return planned_actions(costs_, zero);
+}
+
+GroupPlan AttachedRun::group_plan(const ReplaySettings& settings) const {
+  return planned_group_actions(costs_, settings.groups, settings.zero.gradient_accumulation_steps,
+                               tables_.grad_bytes);
+}
+
+ReplayOutcome AttachedRun::play(const ReplaySettings& settings) const {
+  const plan::ZeroConfig& zero = settings.zero;
   ReplayOutcome out;
-  out.actions = planned_actions(costs_, zero);
-  const StepPlayer::Settings settings{costs_,
-                                      recorded_,
-                                      out.actions,
-                                      zero_.stage,
-                                      zero.stage,
-                                      static_cast<double>(tables_.param_bytes),
-                                      static_cast<double>(tables_.grad_bytes)};
+  if (is_ddp()) {
+    // Its gradients and buckets are whole on each rank, whatever the buckets' size.
+    out.actions = actions_of(settings);
+    out.model_state_bytes = recorded_state_bytes_;
+  } else if (in_groups()) {
+    const GroupPlan plan = group_plan(settings);
+    out.actions = plan.actions;
+    out.model_state_bytes =
+        recorded_state_bytes_ + plan.peak_gradient_bytes - recorded_groups_.peak_gradient_bytes;
+  } else {
+    out.actions = planned_actions(costs_, zero);
+    out.model_state_bytes = state_bytes(zero);
+    if (zero.stage > 0 && zero.contiguous_gradients)
+      out.bucket_bytes = zero.reduce_bucket_size * plan::allocated_bucket_buffers(zero) * tables_.grad_bytes;
+  }
+  if (!no_times_.empty()) {
+    out.step_ms = out.waited_ms = std::numeric_limits<double>::quiet_NaN();
+    return out;
+  }
+  const StepPlayer::Settings of{costs_, recorded_, out.actions, settings_.zero.stage, zero.stage};
   std::vector<double> step_ms;
   for (const RecordedStep& step : costs_.steps) {
-    StepPlayer player(settings, step);
+    StepPlayer player(of, step);
     step_ms.push_back(player.play() * 1e-6);
     out.waited_ms += player.waited_ns() * 1e-6 / static_cast<double>(costs_.steps.size());
   }
   out.step_ms = quantile(step_ms, 0.5);
-  out.model_state_bytes = state_bytes(zero);
-  if (zero.stage > 0 && zero.contiguous_gradients)
-    out.bucket_bytes = zero.reduce_bucket_size * plan::allocated_bucket_buffers(zero) * tables_.grad_bytes;
   return out;
 }
 
@@ -284,12 +326,14 @@ std::int64_t AttachedRun::state_bytes(const plan::ZeroConfig& zero) const {
     const std::uint32_t stage = of.stage == 1 && of.gradient_accumulation_steps == 1 ? 2 : of.stage;
     return plan::state_expression(stage, bytes).bytes(elems, ranks) + twice;
   };
-  return recorded_state_bytes_ + std::llround(states(zero) - states(zero_));
+  return recorded_state_bytes_ + std::llround(states(zero) - states(settings_.zero));
 }
 
-std::vector<std::string> AttachedRun::caveats(const plan::ZeroConfig& zero) const {
+std::vector<std::string> AttachedRun::caveats(const ReplaySettings& settings) const {
   std::vector<std::string> out;
-  if (zero.stage == 3 && zero_.stage < 3) {
+  if (in_groups() || is_ddp()) return out;
+  const plan::ZeroConfig &zero = settings.zero, &recorded = settings_.zero;
+  if (zero.stage == 3 && recorded.stage < 3) {
     out.emplace_back(
         "What stage 3's hooks cost at each module boundary, a gather beside its transfer, and which "
         "parameters a module "
@@ -297,7 +341,7 @@ std::vector<std::string> AttachedRun::caveats(const plan::ZeroConfig& zero) cons
         "will rather "
         "take longer.");
   }
-  if (zero.overlap() != zero_.overlap()) {
+  if (zero.overlap() != recorded.overlap()) {
     out.emplace_back(
         "On a CPU overlap_comm changes no time: there are no streams, a bucket's reduction holds the host "
         "either way.");

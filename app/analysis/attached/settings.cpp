@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <stdexcept>
-#include <system_error>
 
+#include "app/analysis/attached/ddp_settings.h"
+#include "app/analysis/attached/group_settings.h"
+#include "app/analysis/attached/setting_values.h"
 #include "app/analysis/framework.h"
 
 namespace shardscope::analysis::attached {
@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kStage = "zero_optimization.stage";
+constexpr const char* kMicroSteps = "gradient_accumulation_steps";
 constexpr const char* kOverlap = "zero_optimization.overlap_comm";
 
 /// An integer key, the stages in which it has an effect, and its minimum.
@@ -34,19 +35,8 @@ constexpr CountKey kCounts[] = {
     {"zero_optimization.stage3_max_reuse_distance", &plan::ZeroConfig::max_reuse_distance, 3, 3, 0},
     {"zero_optimization.stage3_param_persistence_threshold", &plan::ZeroConfig::param_persistence_threshold,
      3, 3, 0},
-    {"gradient_accumulation_steps", &plan::ZeroConfig::gradient_accumulation_steps, 0, 3, 1},
+    {kMicroSteps, &plan::ZeroConfig::gradient_accumulation_steps, 0, 3, 1},
 };
-
-std::optional<std::int64_t> whole_number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-[[noreturn]] void refuse(const Change& change, const std::string& why) {
-  throw std::invalid_argument(fmt::format("{}={}: {}", change.key, change.value, why));
-}
 
 void set_stage(const plan::ZeroConfig& recorded, const Change& change, plan::ZeroConfig& zero) {
   const auto stage = whole_number(change.value);
@@ -66,20 +56,27 @@ void set_stage(const plan::ZeroConfig& recorded, const Change& change, plan::Zer
   zero.stage = static_cast<std::uint32_t>(*stage);
 }
 
-void set_overlap(const Change& change, plan::ZeroConfig& zero) {
-  if (change.value != "true" && change.value != "false") refuse(change, "give true or false");
-  zero.overlap_comm = change.value == "true";
-}
+void set_overlap(const Change& change, plan::ZeroConfig& zero) { zero.overlap_comm = truth_of(change); }
 
 }  // namespace
 
-const std::vector<std::string>& supported_keys() {
-  static const std::vector<std::string> keys = [] {
+const std::vector<std::string>& supported_keys(Framework framework) {
+  static const std::vector<std::string> of_deepspeed = [] {
     std::vector<std::string> all{kStage, kOverlap};
     for (const CountKey& count : kCounts) all.emplace_back(count.key);
     return all;
   }();
-  return keys;
+  static const std::vector<std::string> of_fsdp2 = [] {
+    std::vector<std::string> all = group_keys();
+    all.emplace_back(kMicroSteps);
+    return all;
+  }();
+  static const std::vector<std::string> of_ddp = [] {
+    std::vector<std::string> all = ddp_keys();
+    all.emplace_back(kMicroSteps);
+    return all;
+  }();
+  return framework == Framework::fsdp2 ? of_fsdp2 : framework == Framework::ddp ? of_ddp : of_deepspeed;
 }
 
 std::string why_no_settings(const instrumentation::RunTables& tables) {
@@ -87,18 +84,9 @@ std::string why_no_settings(const instrumentation::RunTables& tables) {
     case Framework::zero:
       return tables.framework.empty() ? "" : tables.framework + " is no framework whose decisions are known";
     case Framework::deepspeed:
-      return has_times_of_host(tables) ? "on a GPU the hooks see the host, which queues work: what modules "
-                                         "and collectives take there is not in their spans"
-                                       : "";
     case Framework::fsdp2:
-      return "FSDP2 is configured by the script's calls: what is a group, what is prefetched and what is "
-             "resharded follows from "
-             "the script's calls of "
-             "fully_shard, which a recording does not make anew";
     case Framework::ddp:
-      return "DDP has no ZeRO settings: its buckets follow from the arguments of DistributedDataParallel in "
-             "the script and from the "
-             "order that its reducer found";
+      return "";
     case Framework::fsdp1:
       return "FSDP1 is configured by the script's calls: what is a flat parameter and when it is gathered "
              "follows from the "
@@ -114,11 +102,14 @@ std::string why_no_settings(const instrumentation::RunTables& tables) {
 
 std::string why_not_asked(const instrumentation::RunTables& tables, const std::string& key) {
   if (std::string why = why_no_settings(tables); !why.empty()) return why;
-  const std::vector<std::string>& keys = supported_keys();
+  const Framework framework = framework_of(tables);
+  const std::vector<std::string>& keys = supported_keys(framework);
   if (std::ranges::find(keys, key) != keys.end()) return "";
   const auto begins = [&](const char* with) { return key.starts_with(with); };
   if (key == "train_micro_batch_size_per_gpu")
     return "what a module computes in another micro-batch is in no recording of this one";
+  if (framework == Framework::fsdp2) return why_no_group_setting(key);
+  if (framework == Framework::ddp) return why_no_ddp_setting(key);
   if (key == "train_batch_size") return "give gradient_accumulation_steps, from which it follows";
   if (begins("zero_optimization.offload_"))
     return "how fast states move between device and host with another offload setting, and how fast the host "
@@ -147,38 +138,50 @@ std::string why_no_option(const std::string& option) {
   return "it is of Shardscope's own runtime";
 }
 
-plan::ZeroConfig changed_settings(const instrumentation::RunTables& tables, const plan::ZeroConfig& recorded,
-                                  const std::vector<Change>& changes) {
-  plan::ZeroConfig zero = recorded;
+namespace {
+
+void change_count(const Change& change, const CountKey& count, plan::ZeroConfig& zero) {
+  constexpr std::int64_t kMostElems = kMost / 64;
+  const std::int64_t value =
+      count_of(change, count.least, count.key == kMicroSteps ? kMostMicroSteps : kMostElems);
+  if (zero.stage < count.first_stage || zero.stage > count.last_stage)
+    refuse(change, fmt::format("it does nothing at stage {}", zero.stage));
+  zero.*(count.member) = value;
+}
+
+}  // namespace
+
+ReplaySettings changed_settings(const instrumentation::RunTables& tables, const ReplaySettings& recorded,
+                                const std::vector<Change>& changes) {
+  const Framework framework = framework_of(tables);
+  ReplaySettings out = recorded;
   for (const Change& change : changes) {
     if (std::string why = why_not_asked(tables, change.key); !why.empty())
-      refuse(change, fmt::format("{}; what can be asked: {}", why, fmt::join(supported_keys(), ", ")));
+      refuse(change,
+             fmt::format("{}; what can be asked: {}", why, fmt::join(supported_keys(framework), ", ")));
     if (change.key == kStage) {
-      set_stage(recorded, change, zero);
+      set_stage(recorded.zero, change, out.zero);
     } else if (change.key == kOverlap) {
-      set_overlap(change, zero);
+      set_overlap(change, out.zero);
+    } else if (framework != Framework::deepspeed && change.key == kMicroSteps) {
+      out.zero.gradient_accumulation_steps = count_of(change, 1, kMostMicroSteps);
+    } else if (framework == Framework::fsdp2) {
+      change_group_setting(change, out.groups);
+    } else if (framework == Framework::ddp) {
+      change_ddp_setting(change, out.buckets);
     }
   }
+  if (framework != Framework::deepspeed) return out;
   // After the stage, on which their effect depends.
   for (const Change& change : changes) {
     const auto* count =
         std::ranges::find(kCounts, change.key, [](const CountKey& one) { return std::string(one.key); });
-    if (count == std::end(kCounts)) {
-      if (change.key == kOverlap && zero.stage == 0) refuse(change, "it does nothing at stage 0");
-      continue;
-    }
-    const auto value = whole_number(change.value);
-    if (!value || *value < count->least)
-      refuse(change, fmt::format("give a whole number of at least {}", count->least));
-    if (zero.stage < count->first_stage || zero.stage > count->last_stage)
-      refuse(change, fmt::format("it does nothing at stage {}", zero.stage));
-    constexpr std::int64_t kMostMicroSteps = 4096;
-    const bool counts_micro_steps = count->member == &plan::ZeroConfig::gradient_accumulation_steps;
-    if (*value > (counts_micro_steps ? kMostMicroSteps : kMost / 64))
-      refuse(change, "larger than a run can have");
-    zero.*(count->member) = *value;
+    if (count != std::end(kCounts))
+      change_count(change, *count, out.zero);
+    else if (change.key == kOverlap && out.zero.stage == 0)
+      refuse(change, "it does nothing at stage 0");
   }
-  return zero;
+  return out;
 }
 
 }  // namespace shardscope::analysis::attached

@@ -67,8 +67,9 @@ std::pair<std::vector<analysis::Finding>, std::string> read_findings(const std::
 }
 
 std::string why_not_simulated(const store::Store& store) {
-  return store.has_tables() ? analysis::attached::why_no_settings(store.tables())
-                            : "the recording does not describe the run";
+  if (!store.has_tables()) return "the recording does not describe the run";
+  std::string why = analysis::attached::why_no_settings(store.tables());
+  return why.empty() ? analysis::attached::why_no_times(store.tables()) : why;
 }
 
 bool can_be_played(const store::Store& store, const std::vector<analysis::Finding>& findings) {

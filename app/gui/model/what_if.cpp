@@ -12,6 +12,7 @@
 
 #include "app/analysis/attached/settings.h"
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/zero_settings.h"
 #include "app/gui/model/finding_detail.h"
 #include "app/gui/model/format.h"
@@ -47,11 +48,16 @@ std::optional<double> maybe(const nlohmann::json& object, const char* key) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// The setting's value if only the stage were changed: that of the configuration, or, for an on/off setting
-/// that is not set, the default of the stage.
+/// Whether the setting's default depends on the stage.
+bool follows_stage(const WhatIfSetting& setting) {
+  return std::string_view(setting.key) == "zero_optimization.overlap_comm";
+}
+
+/// The setting's value if only the stage were changed: that of the configuration, or, for a setting that is
+/// not set and follows the stage, the default of the stage.
 std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, std::int32_t stage) {
   std::string value = setting_value(tables.config_json, setting.key);
-  if (setting.kind != Kind::on_off || !analysis::names_zero_settings(tables.config_json)) return value;
+  if (!follows_stage(setting) || !analysis::names_zero_settings(tables.config_json)) return value;
   const auto by_default = [&](std::int32_t at) {
     plan::ZeroConfig zero = analysis::zero_of(tables);
     zero.overlap_comm.reset();
@@ -188,8 +194,49 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        3,
        "Passes over micro-batches whose gradients are accumulated before a step of the optimizer",
        "micro-steps"},
+      {.key = "fully_shard.reshard_after_forward",
+       .label = "reshard_after_forward",
+       .kind = Kind::on_off,
+       .tip =
+           "Groups are released after their forward and gathered again for the backward; all but the root's"},
+      {.key = "fully_shard.root_reshard_after_forward",
+       .label = "reshard the root",
+       .kind = Kind::on_off,
+       .tip = "The root's group is released after the forward too"},
+      {.key = "fully_shard.groups_to_forward_prefetch",
+       .label = "forward prefetch",
+       .least = 0,
+       .most = 16,
+       .tip = "Next groups that each group gathers in the forward (set_modules_to_forward_prefetch)",
+       .unit = "groups"},
+      {.key = "fully_shard.groups_to_backward_prefetch",
+       .label = "backward prefetch",
+       .least = 1,
+       .most = 16,
+       .tip = "Next groups that each group gathers in the backward; 1 is FSDP2's own "
+              "(set_modules_to_backward_prefetch)",
+       .unit = "groups"},
+      {.key = "fully_shard.reduce_in_last_micro_step_only",
+       .label = "reduce in last micro-step",
+       .kind = Kind::on_off,
+       .tip = "Gradients of other micro-steps are kept whole (set_requires_gradient_sync)"},
+      {.key = "DistributedDataParallel.bucket_cap_mb",
+       .label = "bucket_cap_mb",
+       .least = 1,
+       .most = 4096,
+       .tip = "Gradients that are reduced at once, beside the backward",
+       .unit = "MiB"},
   };
   return settings;
+}
+
+bool is_offered(const WhatIfSetting& setting, const ev::RunTables& tables) {
+  const std::string_view key = setting.key;
+  const analysis::Framework framework = analysis::framework_of(tables);
+  if (key.starts_with("fully_shard.")) return framework == analysis::Framework::fsdp2;
+  if (key.starts_with("DistributedDataParallel.")) return framework == analysis::Framework::ddp;
+  const bool zero = framework != analysis::Framework::fsdp2 && framework != analysis::Framework::ddp;
+  return zero || !key.starts_with("zero_optimization.");
 }
 
 std::string text_of(const WhatIfSetting& setting, const std::string& value) {
@@ -291,8 +338,8 @@ std::vector<std::string> what_if_arguments(const std::string& program, const std
   const auto& settings = what_if_settings();
   const std::int32_t stage = stage_of(choice.values.empty() ? "" : choice.values[kStage], tables);
   for (std::size_t i = 0; i < std::min(settings.size(), choice.values.size()); ++i) {
-    // With another stage on/off settings are always passed: their default depends on the stage.
-    const bool named = settings[i].kind == Kind::on_off && stage != tables.stage;
+    if (!is_offered(settings[i], tables)) continue;
+    const bool named = follows_stage(settings[i]) && stage != tables.stage;
     if (choice.values[i].empty() || (choice.values[i] == recorded.values[i] && !named)) continue;
     if (stage < settings[i].first_stage || stage > settings[i].last_stage) continue;
     argv.insert(argv.end(), {"--set", std::string(settings[i].key) + "=" + choice.values[i]});

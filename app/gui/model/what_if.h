@@ -35,6 +35,8 @@ struct WhatIfSetting {
 /// Escapes the text for use as a printf format: a recording's configuration may contain '%'.
 [[nodiscard]] std::string as_format(std::string_view text);
 [[nodiscard]] const std::vector<WhatIfSetting>& what_if_settings();
+/// Whether the run's framework has the setting.
+[[nodiscard]] bool is_offered(const WhatIfSetting& setting, const instrumentation::RunTables& tables);
 
 /// Controls that cannot be used for a run, and why: `what-if` refuses them for attached runs. All empty for
 /// runs of our own runtime.

@@ -320,7 +320,10 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
   // fit.
   const float actions = 2 * (ImGui::GetFrameHeightWithSpacing() + 4) + 4;
   const float padding = 2 * ImGui::GetStyle().CellPadding.y;
-  const auto rows = static_cast<float>(what_if_settings().size() + kLinkRows);
+  const auto& tables = ctx.app.store().tables();
+  const auto offered = std::ranges::count_if(
+      what_if_settings(), [&](const WhatIfSetting& one) { return is_offered(one, tables); });
+  const auto rows = static_cast<float>(static_cast<std::size_t>(offered) + kLinkRows);
   const float all = rows * (ImGui::GetFrameHeight() + padding) + kMoreHeight + padding + 4;
   const float height = std::clamp(room.h - actions, 60.0F, std::max(60.0F, all));
   // Flattened: arrows and Tab move between settings and buttons.
@@ -328,7 +331,8 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
     if (ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingStretchProp)) {
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.45F);
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 0.55F);
-      for (std::size_t i = 0; i < what_if_settings().size(); ++i) setting(i, ctx.app.store().tables());
+      for (std::size_t i = 0; i < what_if_settings().size(); ++i)
+        if (is_offered(what_if_settings()[i], tables)) setting(i, tables);
       links();
       ImGui::EndTable();
     }
@@ -436,9 +440,11 @@ void WhatIfView::result(Context& ctx, Rect room) {
     return;
   }
   const WhatIfResult& result = *shown_->result;
-  ctx.section(room, "Step time");
-  bars(ctx, room, result);
-  room.take_top(4);
+  if (std::isfinite(result.predicted_ms)) {
+    ctx.section(room, "Step time");
+    bars(ctx, room, result);
+    room.take_top(4);
+  }
   paragraph(result.comparison.verdict, c.text);
   paragraph(result.warnings, c.warning);
   ctx.section(room, "Recorded settings (A) and changed settings (B), both simulated");

@@ -212,7 +212,7 @@ TEST(SlowLink, WhatItDoesNotCauseIsAFindingOfItsOwn) {
   EXPECT_NE(rest->title.find("besides the slow link"), std::string::npos) << rest->title;
   EXPECT_NE(rest->evidence.find("0.5 ms of it are of the slow link"), std::string::npos) << rest->evidence;
   EXPECT_TRUE(slow_link(run)->explains.empty());
-  const auto alone = exposed_communication(findings_of({}));
+  const auto alone = exposed_communication(findings_of(PairsRun{}));
   ASSERT_TRUE(alone);
   EXPECT_NEAR(*alone->cost_ms, 1, 0.05);
   EXPECT_EQ(alone->title.find("slow link"), std::string::npos) << alone->title;

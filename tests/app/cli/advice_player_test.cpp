@@ -33,23 +33,26 @@ TEST(AdvicePlayer, ReplaysAnAttachedRunAsWhatIfDoes) {
   EXPECT_DOUBLE_EQ(recorded.step_ms, run.costs().step_ms);
   const analysis::PlayOutcome played = player(kOneBucket);
   ASSERT_EQ(played.refused, "");
-  const plan::ZeroConfig zero =
+  const analysis::attached::ReplaySettings settings =
       analysis::attached::changed_settings(store.tables(), run.recorded_settings(), kOneBucket);
-  EXPECT_DOUBLE_EQ(played.step_ms, run.predicted_ms(run.play(zero)));
+  EXPECT_DOUBLE_EQ(played.step_ms, run.predicted_ms(run.play(settings)));
   EXPECT_THAT(played.note, HasSubstr("% off"));
   // One reduction's latency less.
   EXPECT_NEAR(recorded.step_ms - played.step_ms, 0.02, 0.005);
 }
 
 TEST(AdvicePlayer, RefusesWhatAReplayCannotTell) {
-  MadeTraining made, fsdp(3, "FSDP2 (PyTorch 2.13.0)"), lower(2);
+  MadeTraining made, other(3, "FSDP1 (PyTorch 2.13.0)"), lower(2);
   const store::Store& store = made.build();
   const analysis::Player player = player_of("", store, 1);
   EXPECT_THAT(player({{"zero_optimization.offload_param.device", "none"}}).refused,
               HasSubstr("offload_param"));
   EXPECT_THAT(player(kOneBucket).refused, HasSubstr("--plays")) << "the refused one was the only one allowed";
-  EXPECT_THAT(player_of("", fsdp.build())({}).refused,
-              HasSubstr("FSDP2 is configured by the script's calls"));
+  EXPECT_THAT(player_of("", other.build())({}).refused,
+              HasSubstr("FSDP1 is configured by the script's calls"));
+  MadeTraining gpu;
+  gpu.run().on("cuda:0");
+  EXPECT_THAT(player_of("", gpu.build())(kOneBucket).refused, HasSubstr("on a GPU"));
   // The hooks of stage 3 are in no recording of stage 2: the step would seem shorter than it gets.
   const store::Store& two = lower.build();
   EXPECT_THAT(player_of("", two)({{"zero_optimization.stage", "3"}}).refused, HasSubstr("stage 3's hooks"));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 
 #include "app/analysis/attached/settings.h"
@@ -27,7 +28,7 @@ constexpr std::int64_t kBuckets =
 constexpr std::int64_t kAfter = MadeTraining::kNorm + MadeTraining::kUpdate;
 constexpr std::int64_t kStep = kForward + kBackward + kBuckets + kAfter;
 
-plan::ZeroConfig with(const store::Store& store, const AttachedRun& run, const std::vector<Change>& changes) {
+ReplaySettings with(const store::Store& store, const AttachedRun& run, const std::vector<Change>& changes) {
   return changed_settings(store.tables(), run.recorded_settings(), changes);
 }
 
@@ -98,9 +99,9 @@ TEST(AttachedReplay, MoreThanFitsInMemoryIsRefused) {
   const store::Store& store = made.build();
   const AttachedRun run(store);
   ASSERT_EQ(run.missing(), "");
-  plan::ZeroConfig zero = run.recorded_settings();
-  zero.gradient_accumulation_steps = 1'000'000;
-  EXPECT_THROW((void)run.play(zero), std::invalid_argument);
+  ReplaySettings settings = run.recorded_settings();
+  settings.zero.gradient_accumulation_steps = 1'000'000;
+  EXPECT_THROW((void)run.play(settings), std::invalid_argument);
 }
 
 TEST(AttachedReplay, WhatNoHookReleasesIsReleasedAtTheEndOfEachBackward) {
@@ -117,8 +118,8 @@ TEST(AttachedReplay, StageTwoGathersOnceAfterTheUpdate) {
   const store::Store& store = made.build();
   const AttachedRun run(store);
   ASSERT_EQ(run.missing(), "");
-  const plan::ZeroConfig zero = with(store, run, {{"zero_optimization.stage", "2"}});
-  const ReplayOutcome played = run.play(zero);
+  const ReplaySettings settings = with(store, run, {{"zero_optimization.stage", "2"}});
+  const ReplayOutcome played = run.play(settings);
   EXPECT_EQ(played.actions.gathers, 0);
   EXPECT_THAT(played.actions.after_elems, testing::ElementsAre(3000));
   // An all-reduce moves twice what a reduce-scatter does; the one gather is three times one of a layer.
@@ -129,7 +130,7 @@ TEST(AttachedReplay, StageTwoGathersOnceAfterTheUpdate) {
   // 20S/n with the gradients once more becomes 4S + 16S/n.
   EXPECT_EQ(played.model_state_bytes - run.modelled().model_state_bytes,
             (4 * 3000 + 8 * 3000) - (10 * 3000 + 2 * 3000));
-  EXPECT_THAT(run.caveats(zero), testing::Contains(HasSubstr("overlap_comm changes no time")));
+  EXPECT_THAT(run.caveats(settings), testing::Contains(HasSubstr("overlap_comm changes no time")));
 }
 
 TEST(AttachedReplay, StageThreeOfStageTwoLacksWhatWasNotRecordedAndSaysSo) {
@@ -137,9 +138,9 @@ TEST(AttachedReplay, StageThreeOfStageTwoLacksWhatWasNotRecordedAndSaysSo) {
   const store::Store& store = made.build();
   const AttachedRun run(store);
   ASSERT_EQ(run.missing(), "");
-  const plan::ZeroConfig zero = with(store, run, {{"zero_optimization.stage", "3"}});
-  EXPECT_EQ(run.play(zero).actions.gathers, 3);
-  EXPECT_THAT(run.caveats(zero), testing::Contains(HasSubstr("will rather take longer")));
+  const ReplaySettings settings = with(store, run, {{"zero_optimization.stage", "3"}});
+  EXPECT_EQ(run.play(settings).actions.gathers, 3);
+  EXPECT_THAT(run.caveats(settings), testing::Contains(HasSubstr("will rather take longer")));
   EXPECT_THAT(run.caveats(run.recorded_settings()), IsEmpty());
 }
 
@@ -150,19 +151,34 @@ TEST(AttachedReplay, ARunThatDecidedOtherwiseIsNotPlayed) {
   EXPECT_THAT(run.missing(), HasSubstr("1 gathers in a step and the run had 3"));
 }
 
-TEST(AttachedReplay, AModelThatMissesTheRecordedStepGivesNoAnswer) {
+TEST(AttachedReplay, AModelThatMissesTheRecordedStepPredictsNoTime) {
   MadeTraining made;
   made.delay_last_gather(2 * kStep);
   const AttachedRun run(made.build());
-  EXPECT_THAT(run.missing(), HasSubstr("more than the 10 % within which a replay is taken for the run"));
+  EXPECT_EQ(run.missing(), "");
+  EXPECT_THAT(run.no_times(), HasSubstr("more than the 10 % within which a replay is taken for the run"));
+  EXPECT_EQ(run.modelled().actions.gathers, 3) << "decisions and memory are known";
+  EXPECT_TRUE(std::isnan(run.modelled().step_ms));
 }
 
-TEST(AttachedReplay, NothingIsPlayedOfTooFewStepsOrAGpu) {
+TEST(AttachedReplay, NothingIsPlayedOfTooFewSteps) {
   MadeTraining few;
   EXPECT_THAT(AttachedRun(few.build(3)).missing(), HasSubstr("2 whole steps after the first; 3 are needed"));
+}
+
+TEST(AttachedReplay, OfAGpuDecisionsAndMemoryButNoTimes) {
   MadeTraining gpu;
   gpu.run().on("cuda:0");
-  EXPECT_THAT(AttachedRun(gpu.build()).missing(), HasSubstr("spans are the host's"));
+  const store::Store& store = gpu.build();
+  const AttachedRun run(store);
+  ASSERT_EQ(run.missing(), "");
+  EXPECT_THAT(run.no_times(), HasSubstr("queues work"));
+  const ReplayOutcome played = run.play(with(store, run, {{"zero_optimization.reduce_bucket_size", "1000"}}));
+  EXPECT_EQ(run.modelled().actions.flushes, 2);
+  EXPECT_EQ(played.actions.flushes, 3);
+  EXPECT_EQ(played.bucket_bytes, 4000);
+  EXPECT_TRUE(std::isnan(played.step_ms) && std::isnan(played.waited_ms));
+  EXPECT_TRUE(std::isnan(run.predicted_ms(played)) && std::isnan(run.model_error_pct()));
 }
 
 }  // namespace

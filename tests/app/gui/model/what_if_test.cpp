@@ -136,9 +136,47 @@ TEST(WhatIf, ControlsThatCannotBeAskedOfAnAttachedRunHaveTheReason) {
   EXPECT_NE(deepspeed.ranks, "");
   tables.framework = "FSDP2 (PyTorch 2.15.0)";
   const WhatIfRefusals fsdp2 = what_if_refusals(tables);
-  EXPECT_NE(fsdp2.run.find("fully_shard"), std::string::npos);
-  for (const std::string& reason : fsdp2.settings) EXPECT_EQ(reason, fsdp2.run);
-  EXPECT_EQ(fsdp2.links, fsdp2.run);
+  EXPECT_EQ(fsdp2.run + refused_of(fsdp2, "fully_shard.reshard_after_forward"), "");
+  EXPECT_NE(refused_of(fsdp2, "zero_optimization.stage"), "");
+  EXPECT_NE(fsdp2.links, "");
+  tables.framework = "Megatron-Core 0.16.1";
+  const WhatIfRefusals megatron = what_if_refusals(tables);
+  EXPECT_NE(megatron.run.find("Megatron-Core"), std::string::npos);
+  for (const std::string& reason : megatron.settings) EXPECT_EQ(reason, megatron.run);
+  EXPECT_EQ(megatron.links, megatron.run);
+}
+
+TEST(WhatIf, OffersTheSettingsThatTheFrameworkHas) {
+  ev::RunTables tables = what_if_tables();
+  const auto offered = [&](const std::string& key) {
+    for (const WhatIfSetting& setting : what_if_settings())
+      if (setting.key == key) return is_offered(setting, tables);
+    return false;
+  };
+  EXPECT_TRUE(offered("zero_optimization.stage"));
+  EXPECT_FALSE(offered("fully_shard.reshard_after_forward"));
+  tables.framework = "FSDP2 (PyTorch 2.15.0)";
+  EXPECT_FALSE(offered("zero_optimization.stage"));
+  EXPECT_TRUE(offered("fully_shard.reshard_after_forward"));
+  EXPECT_TRUE(offered("gradient_accumulation_steps"));
+  EXPECT_FALSE(offered("DistributedDataParallel.bucket_cap_mb"));
+  tables.framework = "DistributedDataParallel (PyTorch 2.15.0)";
+  EXPECT_TRUE(offered("DistributedDataParallel.bucket_cap_mb"));
+  EXPECT_FALSE(offered("zero_optimization.stage"));
+  EXPECT_FALSE(offered("fully_shard.reshard_after_forward"));
+  tables.framework = "FSDP2 (PyTorch 2.15.0)";
+  tables.config_json = R"({"fully_shard": {"reshard_after_forward": true}})";
+  const auto at = [](const std::string& key) {
+    std::size_t i = 0;
+    while (what_if_settings()[i].key != key) ++i;
+    return i;
+  };
+  WhatIfChoice choice = as_recorded(tables);
+  EXPECT_EQ(choice.values[at("fully_shard.reshard_after_forward")], "true");
+  set(choice, at("fully_shard.reshard_after_forward"), "false");
+  EXPECT_EQ(what_if_arguments("shardscope", "run", tables, choice, ""),
+            (std::vector<std::string>{"shardscope", "what-if", "run", "--json", "--set",
+                                      "fully_shard.reshard_after_forward=false"}));
 }
 
 TEST(WhatIf, EachSliderSaysWhatItCounts) {
