@@ -40,6 +40,8 @@ class GroupReader {
     for (; at != instants.end() && static_cast<std::int64_t>(at->ticks) < until_ns; ++at) {
       if (in_flight(*at)) {
         gathered(ev::as<EventKind::param_status>(*at), out);
+      } else if (at->kind == EventKind::collective_submitted) {
+        issued(ev::as<EventKind::collective_submitted>(*at));
       } else if (at->kind == EventKind::bucket_add) {
         added_ = ev::as<EventKind::bucket_add>(*at).param;
       } else if (at->kind == EventKind::bucket_flush) {
@@ -69,7 +71,7 @@ class GroupReader {
       group.module = change.module;
       group.root = change.module < modules.size() && modules[change.module].parent == ev::kNoId;
       groups_.push_back(std::move(group));
-      defining_.insert(change.gather);
+      defining_[change.gather] = known->second;
     }
     ParamGroup& group = groups_[known->second];
     if (gathers_.insert(change.gather).second) {
@@ -78,11 +80,15 @@ class GroupReader {
     }
     if (defining_.contains(change.gather)) {
       group.params.push_back(plan::ParamId{change.param});
-      group.elems += change.elems;
       of_param_[change.param] = known->second;
     } else if (!of_param_.contains(change.param) || of_param_[change.param] != known->second) {
       missing_ = "one module gathers several groups of parameters, and which is which was not recorded";
     }
+  }
+  void issued(const decltype(ev::as<EventKind::collective_submitted>(ev::Event{}))& collective) {
+    if (collective.op != ev::CollectiveOp::all_gather) return;
+    const auto group = defining_.find(collective.group);
+    if (group != defining_.end()) groups_[group->second].elems = collective.elems;
   }
   void reduced(std::int64_t elems, GroupDecisions& out) {
     if (elems <= 0) return;
@@ -106,9 +112,9 @@ class GroupReader {
   const store::Store& store_;
   std::vector<ParamGroup> groups_;
   std::map<std::uint32_t, std::size_t> of_module_, of_param_;
-  std::set<std::uint32_t> gathers_;   ///< seen in the step
-  std::set<std::uint32_t> defining_;  ///< gathers whose parameters are those of their group
-  std::uint32_t added_ = ev::kNoId;   ///< parameter added last to a bucket
+  std::set<std::uint32_t> gathers_;                ///< seen in the step
+  std::map<std::uint32_t, std::size_t> defining_;  ///< first gather of each group
+  std::uint32_t added_ = ev::kNoId;                ///< parameter added last to a bucket
   std::string missing_;
   bool backward_ = false;
 };
@@ -136,9 +142,7 @@ void sample_groups(const store::Store& store, const RankStep& step, Samples& sam
   for (const ev::Event& event : store.instants(step.rank, step.begin_ns, step.end_ns)) {
     if (in_flight(event)) {
       const auto change = ev::as<EventKind::param_status>(event);
-      Decision& gather = gathers[change.gather];
-      if (gather.at_ns == 0) gather.at_ns = static_cast<std::int64_t>(event.ticks);
-      gather.elems += static_cast<double>(change.elems);
+      gathers.try_emplace(change.gather, Decision{static_cast<std::int64_t>(event.ticks), 0});
     } else if (event.kind == EventKind::bucket_flush) {
       const auto flush = ev::as<EventKind::bucket_flush>(event);
       buckets[flush.bucket] = {static_cast<std::int64_t>(event.ticks), static_cast<double>(flush.elems)};
@@ -150,19 +154,22 @@ void sample_groups(const store::Store& store, const RankStep& step, Samples& sam
         const auto fields = ev::as<EventKind::collective_begin>(span);
         const auto& decided = stream == StreamId::gather ? gathers : buckets;
         const auto found = decided.find(fields.group);
-        if (found == decided.end() || found->second.elems <= 0) return;
+        if (found == decided.end()) return;
+        const auto elems =
+            stream == StreamId::gather ? static_cast<double>(fields.elems) : found->second.elems;
+        if (elems <= 0) return;
         double ns = static_cast<double>(std::max<std::int64_t>(span.begin_ns - found->second.at_ns, 0));
         (stream == StreamId::gather ? samples.gathered_bytes : samples.reduced_bytes) +=
             static_cast<double>(fields.bytes);
-        (stream == StreamId::gather ? samples.gathered_elems : samples.reduced_elems) += found->second.elems;
+        (stream == StreamId::gather ? samples.gathered_elems : samples.reduced_elems) += elems;
         if (stream == StreamId::gather) {
-          samples.issues.push_back({found->second.elems, 1, ns});
+          samples.issues.push_back({elems, 1, ns});
           return;
         }
         // A reduction holds the host, and the gate after the hook follows.
         const auto next = std::ranges::lower_bound(gates, span.end_ns, {}, &GateRow::at_ns);
         if (next != gates.end()) ns += static_cast<double>(next->at_ns - span.end_ns);
-        samples.flushes.push_back({found->second.elems, 1, ns});
+        samples.flushes.push_back({elems, 1, ns});
       });
 }
 

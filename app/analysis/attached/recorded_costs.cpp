@@ -89,7 +89,7 @@ void add_visits(const store::Store& store, std::uint32_t rank, std::int64_t at_n
   }
 }
 
-/// Bytes per transferred element, padding included: with mixed precision another type travels than that of
+/// Bytes per element that a collective transfers: with mixed precision another type travels than that of
 /// the parameters.
 void set_elem_bytes(const ev::RunTables& tables, const Samples& samples, RecordedCosts& out) {
   out.gather_elem_bytes = tables.param_bytes;

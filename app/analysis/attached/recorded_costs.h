@@ -64,7 +64,7 @@ struct HostCost {
 struct ParamGroup {
   std::uint32_t module = ev::kNoId;  ///< at whose boundaries it is gathered; its hooks reduce its gradients
   std::vector<plan::ParamId> params;
-  std::int64_t elems = 0;          ///< of `params`
+  std::int64_t elems = 0;          ///< of its gather: of `params`, with padding
   std::int64_t trained_elems = 0;  ///< of those whose gradients are reduced
   bool root = false;               ///< FSDP2 keeps it gathered after its forward unless configured otherwise
   bool resharded = false;          ///< after its forward

@@ -244,9 +244,11 @@ std::string AttachedRun::why_it_differs() const {
         played, what, recorded);
   };
   const plan::ZeroConfig& zero = settings_.zero;
-  if (recorded_.gathers != costs_.gathers && zero.stage == 3)
+  // Of FSDP2 each gather of a group is compared instead.
+  const bool by_number = zero.stage == 3 && !in_groups();
+  if (recorded_.gathers != costs_.gathers && by_number)
     return other("gathers", recorded_.gathers, costs_.gathers);
-  if (recorded_.gathered_elems != costs_.gathered_elems && zero.stage == 3)
+  if (recorded_.gathered_elems != costs_.gathered_elems && by_number)
     return other("gathered elements", recorded_.gathered_elems, costs_.gathered_elems);
   if (recorded_.flushes != costs_.flushes && zero.stage > 0)
     return other("reduced buckets", recorded_.flushes, costs_.flushes);
