@@ -122,6 +122,7 @@ void add_session(nb::module_& module) {
       .def_rw("keeping", &State::keeping)
       .def_rw("on_device", &State::on_device)
       .def_rw("in_micro_step", &State::in_micro_step)
+      .def_rw("phase", &State::phase, arg("phase").none())
       .def_rw("step", &State::step)
       .def_rw("micro_step", &State::micro_step)
       .def_rw("gathers", &State::gathers)
