@@ -16,8 +16,6 @@
 #include "shardscope/shardscope.h"
 #include "tensors.h"
 
-namespace nb = nanobind;
-
 namespace shardscope::python {
 namespace {
 
