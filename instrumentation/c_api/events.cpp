@@ -39,8 +39,9 @@ bool wanted(const shardscope_event& event) noexcept {
 }
 
 void require_gate(std::int32_t kind) {
-  require(kind >= SHARDSCOPE_GATE_STEP && kind <= SHARDSCOPE_GATE_OPTIMIZER,
-          "gate kind is " + std::to_string(kind) + "; use a SHARDSCOPE_GATE_...");
+  if (kind >= SHARDSCOPE_GATE_STEP && kind <= SHARDSCOPE_GATE_OPTIMIZER) return;
+  throw Failure(SHARDSCOPE_INVALID_ARGUMENT,
+                "gate kind is " + std::to_string(kind) + "; use a SHARDSCOPE_GATE_...");
 }
 
 /// Marks that a thread is in a gate; only one may be.

@@ -25,6 +25,10 @@ class Failure : public std::runtime_error {
 inline void require(bool good, const std::string& words) {
   if (!good) throw Failure(SHARDSCOPE_INVALID_ARGUMENT, words);
 }
+/// The same for a literal: it costs nothing if the check passes, as at every gate.
+inline void require(bool good, const char* words) {
+  if (!good) throw Failure(SHARDSCOPE_INVALID_ARGUMENT, words);
+}
 
 /// Stores the message for shardscope_last_error() of this thread. Never throws.
 void remember(const char* words) noexcept;

@@ -54,7 +54,6 @@ class Session(StepValues):
         self.trained = None  # weak reference to the first model
         self.within_phase = False  # evaluation, generation, checkpoint (phases.py)
         self.waits_for = None  # number of the next micro-step, if its data is requested before this one has ended
-        self.phase = None
         self.kind = ""  # of the framework, as in _records
         self.at_description = []  # f(run) for tables besides the model's: process groups
         self.groups = 0  # process groups with a number

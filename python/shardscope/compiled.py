@@ -2,22 +2,23 @@
 
 | symbol | message |
 |---|---|
+| (compiled_graphs.py) | spans of the calls of compiled graphs |
 | torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, run_end_callbacks | span `torch.compile` |
 | torch.cuda.graphs.CUDAGraph.replay | CUDA graphs are replayed |
 | deepspeed.compile.init_z1_and_2.init_z1_and_2, init_z3.init_z3 | compiled with DeepCompile; of stage 3 its operators are recorded (deepspeed/deepcompile.py) |
 """
-from shardscope import _core, _kinds as k, _records, _say
+from shardscope import _core, _kinds as k, _records, _say, compiled_graphs
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
 events = _core.events
-COMPILED = "what torch.compile compiled runs without the hooks of its modules: it shows as its caller's time"
+COMPILED = "what torch.compile compiled runs without the hooks of its modules: each call of a compiled graph is a span"
 REPLAYED = "CUDA graphs are replayed: what is in them has no events"
 DEEPCOMPILE = "compiled with DeepCompile, which takes DeepSpeed's hooks of modules and gradients out"
 
 
 def adapters():
-    return [Adapter("torch.compile", "torch._dynamo.callback", install_dynamo),
+    return [Adapter("torch.compile", "torch._dynamo.callback", install_dynamo), *compiled_graphs.adapters(),
             Adapter("CUDA graphs", "torch.cuda.graphs", install_graphs),
             Adapter("DeepCompile, stage 3", "deepspeed.compile.init_z3", lambda table:
                     table.wrap("init_z3", "engine", after=deep_compiled_3)),

@@ -64,8 +64,9 @@ bool failed(nb::handle complete, Result result) {
 }
 
 bool is_done(nb::handle future) {
+  static const Attribute* const done_of = new Attribute("done");
   try {
-    const int done = PyObject_IsTrue(future.attr("done")().ptr());
+    const int done = PyObject_IsTrue(done_of->call(future).ptr());
     if (done < 0) throw nb::python_error();
     return done != 0;
   } catch (nb::python_error& error) {
@@ -75,8 +76,9 @@ bool is_done(nb::handle future) {
 }
 
 bool has_exception(nb::handle work) {
+  static const Attribute* const exception = new Attribute("exception");
   try {
-    return !work.attr("exception")().is_none();
+    return !exception->call(work).is_none();
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_Exception)) throw;
     return false;

@@ -12,10 +12,12 @@
 #include "fsdp2_hooks.h"
 #include "gate.h"
 #include "gpu_records.h"
+#include "gradient_hook.h"
 #include "group_calls.h"
 #include "held_tensors.h"
 #include "memory_level.h"
 #include "memory_slots.h"
+#include "module_calls.h"
 #include "module_hooks.h"
 #include "native_hook.h"
 #include "open_spans.h"
@@ -56,6 +58,8 @@ NB_MODULE(_core, module) {
   shardscope::python::add_buckets(module);
   shardscope::python::add_fsdp2_hooks(module);
   shardscope::python::add_module_hooks(module);
+  shardscope::python::add_gradient_hook(module);
+  shardscope::python::add_module_calls(module);
   shardscope::python::add_coordinator_hooks(module);
   shardscope::python::add_fetch_waits(module);
   shardscope::python::add_group_calls(module);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "attribute.h"
 #include "collective_lane.h"
 
 namespace shardscope::python {
@@ -37,10 +38,12 @@ std::uint32_t number_of(const NumberTable& table, std::uintptr_t key) {
 }  // namespace
 
 std::optional<bool> SessionState::outcome_of(const Unfinished& collective) const {
+  // Asked at the begin of every module's span while a collective runs.
+  static const Attribute* const is_completed = new Attribute("is_completed");
   const nb::object& work = collective.work;
   if (work.is_none()) return false;
   try {
-    const int complete = PyObject_IsTrue(work.attr("is_completed")().ptr());
+    const int complete = PyObject_IsTrue(is_completed->call(work).ptr());
     if (complete < 0) throw nb::python_error();
     if (complete == 0) {
       if (!collective.returned) return std::nullopt;
@@ -122,6 +125,7 @@ void add_session(nb::module_& module) {
       .def_rw("keeping", &State::keeping)
       .def_rw("on_device", &State::on_device)
       .def_rw("in_micro_step", &State::in_micro_step)
+      .def_rw("phase", &State::phase, arg("phase").none())
       .def_rw("step", &State::step)
       .def_rw("micro_step", &State::micro_step)
       .def_rw("gathers", &State::gathers)

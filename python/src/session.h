@@ -45,6 +45,7 @@ class SessionState {
   bool keeping = false;    ///< collectives are kept for the run, which has not started yet
   bool on_device = false;  ///< work is queued for a GPU: streams wait, the host does not
   bool in_micro_step = false;
+  std::optional<std::uint8_t> phase;  ///< SHARDSCOPE_PHASE_... that is open
   std::uint32_t step = 0, micro_step = 0;
   std::uint32_t gathers = 0, buckets = 0, sequence = 0;
   std::uint32_t apart = 0;     ///< collectives so far in groups without a description

@@ -7,10 +7,12 @@ import json
 import unittest
 
 import runs
+from compiled_graphs_test import called, spans_of_graphs
 from pairs import BLOCKS, folder
 
 STEPS = 3
-# OUT HOW: "" for nothing more, "deep" for DeepCompile's entry, called as DeepSpeed's engine calls it, "replay" for a CUDA graph.
+# OUT HOW: "" for nothing more, "aot" for a backend whose backward is compiled too, "deep" for DeepCompile's entry, called as DeepSpeed's
+# engine calls it, "replay" for a CUDA graph.
 SCRIPT = """
 import json, sys, types
 import torch
@@ -26,7 +28,7 @@ torch.manual_seed(7)
 model = train.Net()
 for block in model.blocks:
     fully_shard(block)
-    block.compile(backend="eager")
+    block.compile(backend="aot_eager" if how == "aot" else "eager")
 fully_shard(model)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 losses = []
@@ -64,6 +66,8 @@ import torch.cuda.graphs, torch._dynamo.callback
 wrapped = [init_z3.init_z3, init_z1_and_2.init_z1_and_2, torch.cuda.graphs.CUDAGraph.replay,
            torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, torch._dynamo.callback.CompilationCallbackHandler.run_end_callbacks]
 assert [type(each).__name__ for each in wrapped] == ["Wrapper"] * 5, wrapped
+from torch._dynamo.output_graph import OutputGraph
+assert OutputGraph.install_global_unsafe.__module__ == "torch._dynamo.output_graph" and OutputGraph.install_global_unsafe.__wrapped__
 """
 
 # DeepSpeed's own init_z3 over an engine on the CPU, with operators in place of those that need a GPU: of the same schema, and
@@ -147,10 +151,31 @@ class Compiled(unittest.TestCase):
         return [row["text"] for row in runs.read(made).table("messages") if row["rank"] == str(rank)]
 
     def test_training_is_bit_for_bit_the_plain_one(self):
-        out = folder() / "compiled.plain"
-        runs.finish(runs.start(runs.torchrun(folder() / "compiled" / "train_compiled.py", out, "")))
-        self.assertEqual([json.loads((folder() / f"{out.name}.{rank}").read_text(encoding="utf-8")) for rank in range(2)],
-                         self.attached()[1])
+        for how in ("", "aot"):
+            with self.subTest(how=how):
+                out = folder() / f"compiled{how}.plain"
+                runs.finish(runs.start(runs.torchrun(folder() / "compiled" / "train_compiled.py", out, how)))
+                self.assertEqual(runs.results(out), self.attached(how)[1])
+
+    def test_each_call_of_blocks_is_a_span_in_both_passes_if_both_are_compiled(self):
+        calls = STEPS * BLOCKS  # one graph of all blocks: their parameters are its inputs
+        for how, passes in (("", ["forward"]), ("aot", ["forward", "backward"])):
+            with self.subTest(how=how):
+                made, _ = self.attached(how)
+                for rank in range(2):
+                    self.assertEqual(called(made, rank), {(0, each): calls for each in passes})
+                    # Inside a block's own span in the forward, and inside the phase in the backward.
+                    recording = runs.read(made)
+                    blocks = [s for s in recording.spans_of(rank, "module_begin") if s["a"] in self.blocks_of(made) and s["code"] == "0"]
+                    backwards = [s for s in recording.spans_of(rank, "phase_begin") if s["code"] == "1"]
+                    for _, name, begin, end in spans_of_graphs(made, rank):
+                        around = [s for s in (blocks if name == "forward" else backwards)
+                                  if int(s["begin_ns"]) <= begin and end <= int(s["end_ns"])]
+                        self.assertEqual(len(around), 1)
+
+    @staticmethod
+    def blocks_of(made):
+        return {m["module"] for m in runs.read(made).modules if m["type"] in ("Block", "FSDPBlock")}
 
     def test_compiling_is_a_span_and_gathers_go_on(self):
         made, _ = self.attached()

@@ -1,6 +1,6 @@
 """What a hook costs: PYTHONPATH=build/release/attach-package python tests/attach/cost.py
 
-Prints nanoseconds, best of several loops: an event from Python, before a run (discarded) and within one; and what wrapping adds
+Prints nanoseconds, best of several loops: an event from Python, before a run (discarded) and within one, a gate; and what wrapping adds
 to a method, with a hook before it, and with begin and end of a span."""
 import tempfile
 import time
@@ -45,6 +45,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         run.start(endpoint=f"ipc://{folder}/nobody", detail=k.PARAMS, key_file="none", linger_s=0.0)
         print(f"event                {best(event) - empty:7.0f} ns")
+        print(f"gate                 {best(lambda: _core.gate(k.GATE_PRE_FORWARD, 0)) - empty:7.0f} ns")
         hook = wrapped(lambda self, a, b: None, None)
         print(f"wrapped, empty hook  {best(lambda: hook.method(1, 2)) - call:7.0f} ns more")
         begin = lambda self, a, b: events.module_begin(0, 1, 0)

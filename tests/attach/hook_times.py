@@ -1,7 +1,7 @@
 """What the hooks of one step take, in place: tests/attach/hook_times.py [--steps N] [--small]     (python of tests/attach/environment)
 
 The time between the call of a wrapped function and the call of the framework's own, and from its return on: caches and all as they are
-in training; and what is called before and after each collective. Means by function without the highest hundredth, in which the machine
+in training; what is called before and after each collective, and before and after the forward of each module. Means by function without the highest hundredth, in which the machine
 did something else, times its calls a step; what the same timers find around a function with no hook is taken off. No medians: most
 modules hold no parameters themselves, and the hooks of those that do take many times as long. Where steps vary by more than hooks
 take, as on a shared virtual machine, paired steps (overhead.py) show nothing; this does. Not in it: what the hooks cost the framework
@@ -50,22 +50,23 @@ class Timed:
         return call
 
 
+def timed_call(hook, timed, symbol):
+    """A hook that torch calls. `timed`: symbol -> what it took."""
+    each = timed.setdefault(symbol, Timed(lambda original: None, None))
+
+    def call(*args):
+        began = clock()
+        hook(*args)
+        each.took.append(clock() - began)
+    return call
+
+
 class TimedCalls:
-    """In place of a process group's hooks. `timed`: symbol -> what it took."""
+    """In place of a process group's hooks."""
 
     def __init__(self, inner, timed):
-        self.__dict__.update(inner=inner, before=self.timing(inner.before, timed, "a process group's hook before"),
-                             after=self.timing(inner.after, timed, "a process group's hook after"))
-
-    @staticmethod
-    def timing(hook, timed, symbol):
-        each = timed.setdefault(symbol, Timed(lambda original: None, None))
-
-        def call(args):
-            began = clock()
-            hook(args)
-            each.took.append(clock() - began)
-        return call
+        self.__dict__.update(inner=inner, before=timed_call(inner.before, timed, "a process group's hook before"),
+                             after=timed_call(inner.after, timed, "a process group's hook after"))
 
     def __setattr__(self, name, value):
         setattr(self.inner, name, value)
@@ -87,6 +88,9 @@ def rank(framework, steps, small, out):
     _hooks.wrapped = watched
     import overhead_rank
     import torch
+    from shardscope import modules
+    for name in ("_entering", "_leaving"):
+        setattr(modules, name, timed_call(getattr(modules, name), timed, f"a module's hook, {name[1:]}"))
     vars(overhead_rank).update(SMALL if small else {})
     torch.set_num_threads(1)
     if framework == "zero3":

@@ -1,0 +1,84 @@
+// Tensors in a module's arguments and results, and hooks of them.
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <utility>
+
+#include "attribute.h"
+
+namespace shardscope::python {
+
+/// torch.Tensor as hooks need it, without torch's headers. All functions may throw Python's exception as
+/// nb::python_error. Requires the GIL.
+class Tensors {
+ public:
+  /// `type`: torch.Tensor. `make_table`: makes the table of a tensor's hooks as Tensor.register_hook() does;
+  /// None: that is not known, and the method is called.
+  Tensors(nb::object type, nb::object make_table)
+      : type_(std::move(type)), make_table_(std::move(make_table)) {}
+
+  /// Calls f(tensor) for `value`, or for those in a tuple, a list or a dict, one more tuple or list deep.
+  template <typename F>
+  void each_in(nb::handle value, const F& f) const {
+    if (is_tensor(value)) return f(value);
+    each_of(value, [&](nb::handle item) {
+      if (is_tensor(item))
+        f(item);
+      else if (is_list(item))
+        each_of(item, [&](nb::handle inner) {
+          if (is_tensor(inner)) f(inner);
+        });
+    });
+  }
+
+  /// Whether a gradient flows through it to the operation that made it.
+  [[nodiscard]] bool has_gradient(nb::handle tensor) const {
+    return requires_grad_.is_true(tensor) && !is_leaf_.is_true(tensor);
+  }
+
+  /// Tensor.register_hook(hook) without its handle, which nobody removes. Not a call of it: it imports a
+  /// module, and makes a handle with a weak reference, at each call.
+  void hook(nb::handle tensor, nb::handle hook) const {
+    if (make_table_.is_none() || !nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()))).is(type_)) {
+      (void)register_hook_.call(tensor, hook);
+      return;
+    }
+    const nb::object node = grad_fn_.of(tensor);  // read first: it is made anew for a changed view
+    nb::object table = backward_hooks_.of(tensor);
+    if (table.is_none()) {
+      table = make_table_();
+      backward_hooks_.set(tensor, table);
+      if (!node.is_none()) (void)register_table_.call(node, tensor);
+    }
+    // Handles use numbers as keys; torch reads only the values.
+    if (PyObject_SetItem(table.ptr(), hook.ptr(), hook.ptr()) < 0) throw nb::python_error();
+  }
+
+ private:
+  [[nodiscard]] bool is_tensor(nb::handle value) const {
+    return PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(type_.ptr())) != 0;
+  }
+  static bool is_list(nb::handle value) {
+    return PyTuple_Check(value.ptr()) != 0 || PyList_Check(value.ptr()) != 0;
+  }
+  /// Of a tuple, a list or the values of a dict; nothing of another object.
+  template <typename F>
+  void each_of(nb::handle value, const F& f) const {
+    if (PyTuple_Check(value.ptr()) != 0) {
+      for (Py_ssize_t i = 0; i < PyTuple_Size(value.ptr()); ++i) f(PyTuple_GetItem(value.ptr(), i));
+    } else if (PyList_Check(value.ptr()) != 0) {
+      for (Py_ssize_t i = 0; i < PyList_Size(value.ptr()); ++i) f(nb::borrow(PyList_GetItem(value.ptr(), i)));
+    } else if (PyDict_Check(value.ptr()) != 0) {
+      for (const nb::handle each : values_.call(value)) f(each);
+    }
+  }
+
+  nb::object type_, make_table_;
+  Attribute requires_grad_{"requires_grad"}, is_leaf_{"is_leaf"}, register_hook_{"register_hook"},
+      backward_hooks_{"_backward_hooks"}, grad_fn_{"grad_fn"}, register_table_{"_register_hook_dict"},
+      values_{"values"};
+};
+
+}  // namespace shardscope::python

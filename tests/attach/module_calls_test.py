@@ -1,0 +1,89 @@
+"""Hooks of modules and of their tensors in one process, beside a run that nobody collects.
+
+    tests/attach/run module_calls_test
+"""
+import os
+import subprocess
+import unittest
+
+import runs
+
+# A model in a micro-step, with a hook of ours on every module. Prints what the last expression gives.
+PROGRAM = """
+import tempfile
+import torch
+from torch import nn
+from shardscope import _core, _kinds as k, modules
+from shardscope._session import session
+
+class Twice(nn.Module):
+    def forward(self, x):
+        return {{"a": (x * 2, [x * 3]), "b": [x * 3], "c": x, "d": None}}
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), Twice())
+run = _core.Run(run_id="calls", model="none", device="", hardware="", versions="", config_json="{{}}", rank=0, world=1,
+                local_world=1, stage=0, param_bytes=4, grad_bytes=4, master_bytes=0, framework="", records=0)
+for number, (path, module) in enumerate(model.named_modules()):
+    run.add_module(parent=k.NO_ID, path=path, type="M", hooks=True)
+    session.modules[id(module)] = number
+session.started = session.in_micro_step = True
+said = []
+modules._adapter.failed = lambda symbol, error: said.append((symbol, type(error).__name__))
+with tempfile.TemporaryDirectory() as folder:
+    run.start(endpoint=f"ipc://{{folder}}/nobody", detail=k.PARAMS, key_file="none", linger_s=0.0)
+    {before}
+    modules.watch(model)
+    x = torch.ones(2, 4, requires_grad=True)
+    session.phase = k.FORWARD
+    out = model(x)
+    session.phase = k.BACKWARD
+    one, deep, two, same = out["a"][0], out["a"][1][0], out["b"][0], out["c"]
+    (one + two + deep + same).sum().backward()
+    print({show})
+    run.finish(0, "done")
+    run.close()
+"""
+
+
+def shown(show, before=""):
+    done = subprocess.run([runs.PYTHON, "-c", PROGRAM.format(show=show, before=before)], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(runs.PACKAGE), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    if done.returncode != 0:
+        raise AssertionError(done.stderr[-2000:])
+    return done.stdout.strip()
+
+
+def setUpModule():
+    runs.build_package()
+
+
+class Hooks(unittest.TestCase):
+    HOOKS = "[[type(h).__name__ for h in (t._backward_hooks or {}).values()] for t in (one, two, same, deep)]"
+
+    def test_each_tensor_of_a_module_s_result_has_a_hook_also_in_dicts_tuples_and_lists(self):
+        # `same` is the output of ReLU, the input and an output of Twice, and one of the model. What ReLU changed in place has no hooks
+        # of before. A list in a tuple in a dict is too deep.
+        expected = [["GradientHook"] * 2, ["GradientHook"] * 2, ["GradientHook"] * 4, []]
+        self.assertEqual(shown(self.HOOKS), str(expected))
+
+    def test_the_same_by_torch_s_own_method(self):
+        by_method = ("modules.calls = _core.ModuleCalls(session, torch.Tensor, None, torch._C._current_graph_task_id, modules._failed); "
+                     "modules._entering.__globals__['calls'] = modules.calls")
+        self.assertEqual(shown(self.HOOKS, by_method), shown(self.HOOKS))
+
+    def test_gradients_are_those_without_hooks(self):
+        self.assertEqual(shown("x.grad.tolist()"), shown("x.grad.tolist()", "modules.watch = lambda model: None"))
+        self.assertNotEqual(shown("x.grad.tolist()"), "[]")
+
+    def test_spans_of_the_backward_are_open_within_it(self):
+        self.assertEqual(shown("(session.spans.any(k.PASS_BACKWARD), session.spans.any(k.PASS_FORWARD), said)"), "(True, False, [])")
+
+    def test_a_hook_that_raises_is_off_and_the_model_runs_on(self):
+        fails = ("modules.calls = _core.ModuleCalls(session, torch.Tensor, None, lambda: 1 / 0, modules._failed)")
+        self.assertEqual(shown("(said, x.grad is None, len(torch.nn.modules.module._global_forward_hooks))", fails),
+                         "([('torch.nn.Module.__call__', 'ZeroDivisionError')], False, 0)")
+
+
+if __name__ == "__main__":
+    unittest.main()
