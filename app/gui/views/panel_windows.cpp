@@ -19,7 +19,10 @@ constexpr float kPanelTitle = 30;
 void Workspace::panels(Context& ctx) {
   // A copy, since a panel may be closed while drawing.
   const std::vector<std::string> shown = docks_.shown(ctx.app.layout_name);
-  for (const std::string& name : shown) panel_window(ctx, name);
+  for (const std::string& name : shown) {
+    const FrameTimes::Part part(ctx.ui.times, name);
+    panel_window(ctx, name);
+  }
 }
 
 void Workspace::show_requested_panel(Context& ctx) {

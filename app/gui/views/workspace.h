@@ -42,6 +42,7 @@ class Workspace {
 
  private:
   void keys(Context& ctx);
+  void bars(Context& ctx, Rect& room);
   void follow_plots(Context& ctx, const StepAxis& before);
   // menus.cpp
   float menu_bar(Context& ctx);
