@@ -181,14 +181,16 @@ int take_screenshot(AppState& app, const Options& options) {
   if (!frame.font_problem().empty()) std::fprintf(stderr, "shardscope: %s\n", frame.font_problem().c_str());
   if (options.frame_stats) {
     constexpr int kFrames = 200;
-    frame.stats() = {};
+    frame.times().clear();
+    frame.measure_parts();
     for (int i = 0; i < kFrames; ++i) {
       ImGui::GetIO().DeltaTime = 1.0F / 60;
       frame.build(app, options.panel, 0);
     }
     std::printf("frames %d, build CPU ms: median %.3f, p95 %.3f\n", kFrames,
-                static_cast<double>(frame.stats().quantile(0.5)),
-                static_cast<double>(frame.stats().quantile(0.95)));
+                static_cast<double>(frame.times().quantile(0.5)),
+                static_cast<double>(frame.times().quantile(0.95)));
+    std::printf("%s", frame.times().parts_text().c_str());
   }
   const AppState::Turn turn = app.turn();
   if (!options.state_dump.empty() &&
@@ -258,7 +260,8 @@ int main(int argc, char** argv) {
       ->transform(CLI::IsMember({"all", "protanopia", "deuteranopia", "tritanopia"}));
   cli.add_option("--state-dump", options.state_dump,
                  "Write the window's state to this JSON file, each second");
-  cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");
+  cli.add_flag("--frame-stats", options.frame_stats,
+               "Print the CPU time of building a frame, and of each panel in it");
   cli.add_option("--close-after", options.close_after_s, "Close the window after N seconds");
   cli.set_version_flag("--version", [] { return shardscope::base::build_facts("shardscope-gui"); });
   shardscope::config::check_option_values(cli);

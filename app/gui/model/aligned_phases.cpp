@@ -120,6 +120,10 @@ bool has_rank(const store::Store& store, std::uint32_t rank) {
   return std::ranges::binary_search(store.ranks(), rank, {}, &store::RankRow::rank);
 }
 
+const TimeRange& range_of(const AlignedPart& piece, AlignedRun side) {
+  return side == AlignedRun::a ? piece.a : piece.b;
+}
+
 }  // namespace
 
 std::vector<NamedInterval> phases_of(const store::Store& store, const store::StepRow& step,
@@ -203,17 +207,20 @@ std::vector<AlignedPart> visible_parts(std::span<const AlignedPart> parts, TimeR
   return out;
 }
 
-std::optional<std::int64_t> position_of(std::span<const AlignedPart> parts, std::int64_t time_of_a_ns) {
-  const auto around =
-      std::ranges::find_if(parts, [&](const AlignedPart& piece) { return piece.a.contains(time_of_a_ns); });
+std::optional<std::int64_t> position_of(std::span<const AlignedPart> parts, AlignedRun side,
+                                        std::int64_t time_ns) {
+  const auto around = std::ranges::find_if(
+      parts, [&](const AlignedPart& piece) { return range_of(piece, side).contains(time_ns); });
   if (around == parts.end()) return std::nullopt;
-  return around->at_ns + (time_of_a_ns - around->a.begin_ns);
+  return around->at_ns + (time_ns - range_of(*around, side).begin_ns);
 }
 
-std::optional<std::int64_t> time_of_a(std::span<const AlignedPart> parts, std::int64_t position_ns) {
+std::optional<std::int64_t> time_of(std::span<const AlignedPart> parts, AlignedRun side,
+                                    std::int64_t position_ns) {
   for (const AlignedPart& piece : parts) {
+    const TimeRange& range = range_of(piece, side);
     const std::int64_t within = position_ns - piece.at_ns;
-    if (within >= 0 && within < piece.a.length()) return piece.a.begin_ns + within;
+    if (within >= 0 && within < range.length()) return range.begin_ns + within;
   }
   return std::nullopt;
 }

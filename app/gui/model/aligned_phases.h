@@ -49,11 +49,12 @@ struct AlignedPart {
                                                    std::optional<std::uint32_t> rank = std::nullopt);
 /// What is seen of the parts in `seen`, a range of the common scale.
 [[nodiscard]] std::vector<AlignedPart> visible_parts(std::span<const AlignedPart> parts, TimeRange seen);
-/// Position on the common scale of a time of A, and the reverse. nullopt outside of the parts, and where only
-/// B has something at this position.
-[[nodiscard]] std::optional<std::int64_t> position_of(std::span<const AlignedPart> parts,
-                                                      std::int64_t time_of_a_ns);
-[[nodiscard]] std::optional<std::int64_t> time_of_a(std::span<const AlignedPart> parts,
-                                                    std::int64_t position_ns);
+enum class AlignedRun : std::uint8_t { a, b };
+/// Position on the common scale of a time of one run, and the reverse. nullopt outside of the parts, and
+/// where only the other run has something at this position.
+[[nodiscard]] std::optional<std::int64_t> position_of(std::span<const AlignedPart> parts, AlignedRun side,
+                                                      std::int64_t time_ns);
+[[nodiscard]] std::optional<std::int64_t> time_of(std::span<const AlignedPart> parts, AlignedRun side,
+                                                  std::int64_t position_ns);
 
 }  // namespace shardscope::gui

@@ -1,8 +1,6 @@
 #include "app/gui/model/app_state.h"
 
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "app/gui/model/step_of.h"
@@ -86,13 +84,6 @@ void AppState::follow_newest(std::uint32_t steps) {
 void AppState::zoom(double factor, std::int64_t anchor_ns) {
   own_length = follow;
   time.zoom(factor, follow ? store().end_ns() : anchor_ns, store().end_ns());
-}
-
-std::string AppState::title() const {
-  constexpr const char* kProgram = "Shardscope";
-  if (start_page || run == nullptr || run->source().empty()) return kProgram;
-  const auto name = [](const Session& of) { return std::filesystem::path(of.source()).filename().string(); };
-  return name(*run) + (other != nullptr ? " and " + name(*other) : "") + " - " + kProgram;
 }
 
 void AppState::zoom_by_key(double factor) {
@@ -296,62 +287,6 @@ void AppState::jump_to(std::int64_t at_ns) {
   follow = false;
   cursor_ns = at_ns;
   time.reveal({at_ns, at_ns + 1}, store().end_ns());
-}
-
-std::string AppState::open(const OpenRequest& request) {
-  std::unique_ptr<Session> opened;
-  try {
-    opened = request.source.find("://") != std::string::npos
-                 ? Session::connect(request.source, request.key_file)
-                 : Session::open_file(request.source);
-  } catch (const std::exception& failed) {
-    return failed.what();
-  }
-  if (request.second) {
-    other = std::move(opened);
-    return {};
-  }
-  run = std::move(opened);
-  other.reset();
-  forget_run();
-  time = {};
-  follow = true;
-  notes.forget();
-  start_page = false;
-  return {};
-}
-
-void AppState::swap_runs() {
-  if (!other) return;
-  std::swap(run, other);
-  forget_run();
-}
-
-void AppState::forget_run() {
-  selection = {};
-  family = {};
-  relations = {};
-  inside = {};
-  module_in_step = {};
-  what_if.reset();
-  hovered_span.reset();
-  rank_to_show.reset();
-  what_if_changes.reset();
-  time_placed = ranks_placed = false;
-  cursor_ns.reset();
-  measured.reset();
-  history.clear();
-  // Settings of the user are kept for the next run.
-  const ViewOptions view = timeline.view;
-  RowChoices rows = timeline;
-  if (rows.order == RankOrder::own) rows.order = RankOrder::number;
-  timeline = {};
-  timeline.view = view;
-  static_cast<RowChoices&>(timeline) = std::move(rows);
-  timeline_scroll = 0;
-  elements = {};
-  find.forget();
-  breaks.forget_run();
 }
 
 void AppState::set_now(std::int64_t at_ns) {

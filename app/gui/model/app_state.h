@@ -35,8 +35,9 @@
 namespace shardscope::gui {
 
 struct AppState {
-  std::unique_ptr<Session> run;    ///< never null once the window is up
-  std::unique_ptr<Session> other;  ///< the second run of a comparison, or null
+  std::unique_ptr<Session> run;    ///< the run that panels show; never null once the window is up
+  std::unique_ptr<Session> other;  ///< the other run of a comparison, or null
+  bool shows_b = false;            ///< `run` is B of the comparison, which was opened second
   bool quit = false;               ///< the user wants the window closed
   /// A run to open in place of `run` or beside it; handled and reset between two frames.
   struct OpenRequest {
@@ -52,7 +53,20 @@ struct AppState {
   bool start_page = false;    ///< no run is open: shows recent recordings, open, connect, a sample run
   /// Opens the run. Returns an error message, empty on success. No thread may hold a turn.
   [[nodiscard]] std::string open(const OpenRequest& request);
-  /// Exchanges `run` and `other`; no effect without a second run.
+  /// A and B of a comparison, whichever is shown. B is null without a second run.
+  [[nodiscard]] Session& run_a() const { return shows_b ? *other : *run; }
+  [[nodiscard]] Session* run_b() const { return shows_b ? run.get() : other.get(); }
+  /// "A" or "B"; empty when only one run is open.
+  [[nodiscard]] const char* letter_of(const Session& which) const {
+    return other == nullptr ? "" : &which == &run_a() ? "A" : "B";
+  }
+  /// Shows the other run in all panels, at the same place: steps, ranks, and by name what is selected. What
+  /// it lacks is as it was when it was shown last. No effect without a second run.
+  void show_other_run();
+  void show_run(const Session& which) {
+    if (&which == other.get()) show_other_run();
+  }
+  /// Exchanges the letters and shows the run that is A then.
   void swap_runs();
 
   /// Requests a new connection to the current run.
@@ -184,6 +198,13 @@ struct AppState {
   void keep_moment();
 
  private:
+  /// Of the run that is not shown.
+  struct NotShown {
+    Selection selection;
+    PlaceHistory history;
+    bool follow = true;
+  };
+  NotShown not_shown_;
   /// Resets selection, ranges, measurements and search results of the previous run.
   void forget_run();
 };

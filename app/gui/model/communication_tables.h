@@ -7,24 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "app/gui/model/range_communication.h"
-#include "app/gui/model/session.h"
+#include "app/gui/model/labelled_run.h"
 #include "app/gui/model/table.h"
 
 namespace shardscope::gui {
-
-/// A run shown in the panel. `letter` is empty when only one run is open.
-struct LabelledRun {
-  const Session* run = nullptr;
-  const char* letter = "";
-  const RangeCommunication::Figures* of_range = nullptr;  ///< in place of the figures of the whole run
-  [[nodiscard]] const analysis::Summary& figures() const {
-    return of_range != nullptr ? of_range->summary : run->summary();
-  }
-  [[nodiscard]] const std::vector<analysis::Wait>& longest_waits() const {
-    return of_range != nullptr ? of_range->longest_waits : run->longest_waits();
-  }
-};
 
 /// Adds the column with the run's letter, and its cell; none with a single run.
 void add_letter(Table& table, std::span<const LabelledRun> runs);

@@ -108,14 +108,50 @@ FetchOutcome Fetch::outcome() const noexcept {
   return unused_ns() > std::max(took, kNoticeableWait) ? FetchOutcome::early : FetchOutcome::just_in_time;
 }
 
-void RunIndex::update(const store::Store& store, Completeness completeness, Window window) {
+void RunIndex::begin(const store::Store& store, Window window) {
   // Late first events of a rank move time 0, and with it all stored times.
   if (store.origin_ns() != origin_ns_ || window != window_) {
     ranks_.clear();
+    next_.reset();
     origin_ns_ = store.origin_ns();
     window_ = window;
   }
   begun_ = true;
+}
+
+bool RunIndex::advance(const store::Store& store, Completeness completeness, Window window,
+                       std::chrono::nanoseconds time) {
+  begin(store, window);
+  const auto until = std::chrono::steady_clock::now() + time;
+  const std::span<const store::RankRow> ranks = store.ranks();
+  if (ranks.empty()) return true;
+  if (!next_) next_ = Next{ranks.front().rank, Part::instants};
+  auto row = std::ranges::find(ranks, next_->rank, &store::RankRow::rank);
+  while (row != ranks.end()) {
+    RankIndex& index = ranks_[row->rank];
+    switch (next_->part) {
+      case Part::instants:
+        take_instants(store, row->rank, completeness, index);
+        next_->part = Part::waits;
+        break;
+      case Part::waits:
+        take_waits(store, row->rank, index);
+        next_->part = Part::gathers;
+        break;
+      case Part::gathers:
+        take_gathers(store, row->rank, index);
+        if (++row != ranks.end()) next_ = Next{row->rank, Part::instants};
+        break;
+    }
+    if (row != ranks.end() && std::chrono::steady_clock::now() >= until) return false;
+  }
+  next_.reset();
+  return true;
+}
+
+void RunIndex::update(const store::Store& store, Completeness completeness, Window window) {
+  begin(store, window);
+  next_.reset();
   for (const store::RankRow& row : store.ranks()) {
     RankIndex& index = ranks_[row.rank];
     take_instants(store, row.rank, completeness, index);

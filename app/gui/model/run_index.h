@@ -2,6 +2,7 @@
 // parameters of a collective. Updated incrementally with a growing store.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -79,13 +80,17 @@ class RunIndex {
   /// them; with `complete` all are added. Only `window` is indexed; another window restarts the
   /// index.
   void update(const store::Store& store, Completeness completeness, Window window = {});
+  /// The same in parts of a few milliseconds, for about `time`: call again until it returns true. Nothing is
+  /// covered before that.
+  [[nodiscard]] bool advance(const store::Store& store, Completeness completeness, Window window,
+                             std::chrono::nanoseconds time);
   /// Whether the recorded events in [begin, end) are indexed. False before the first
   /// update.
   [[nodiscard]] bool covers(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
-    return begun_ && window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
+    return begun_ && !next_ && window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
   }
   /// Whether the whole run is covered.
-  [[nodiscard]] bool whole() const noexcept { return begun_ && window_ == Window{}; }
+  [[nodiscard]] bool whole() const noexcept { return begun_ && !next_ && window_ == Window{}; }
   /// The window covered; nullopt before the first update.
   [[nodiscard]] std::optional<Window> extent() const noexcept {
     return begun_ ? std::optional(window_) : std::nullopt;
@@ -132,6 +137,8 @@ class RunIndex {
     std::unordered_map<std::uint32_t, BucketFlush> filling;  ///< opened and not flushed yet
     std::unordered_set<std::uint32_t> prefetch_issued;
   };
+  /// Restarts the index where its window or time 0 has changed.
+  void begin(const store::Store& store, Window window);
   void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
                      RankIndex& index) const;
   static void take_counters(RankIndex& index);
@@ -146,6 +153,13 @@ class RunIndex {
   Window window_;
   bool begun_ = false;
   std::int64_t origin_ns_ = 0;
+  /// Where advance() goes on: a rank, and what of it is added next. nullopt: all has been added.
+  enum class Part : std::uint8_t { instants, waits, gathers };
+  struct Next {
+    std::uint32_t rank = 0;
+    Part part = Part::instants;
+  };
+  std::optional<Next> next_;
 };
 
 }  // namespace shardscope::gui

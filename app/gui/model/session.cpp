@@ -10,6 +10,8 @@
 namespace shardscope::gui {
 namespace {
 
+/// Time between two frames for the index of a part of a long run, exceeded by a part of one rank at most.
+constexpr std::chrono::microseconds kBetweenFramesIndex{2000};
 /// Time per frame for low rows of ranks; the others keep the data of an earlier frame.
 constexpr std::chrono::microseconds kFrameHeat{1000};
 /// The same between two frames: where drawing is slow (no graphics card, a remote desktop) there are few
@@ -101,6 +103,7 @@ bool Session::poll(std::chrono::microseconds budget) {
   store_.limit_reading(kFrameReading, kFrameLooking);
   reading_ = heat_.catch_up(store_, kBetweenFrames);
   store_.limit_reading(std::nullopt);
+  changed = advance_index() || changed;
   changed = adopt() || changed;
   changed = hangs_.look(store_, run_state(), HangWatch::Clock::now()) || changed;
   if (info_ && store_.problems().size() > damage_shown_) {
@@ -144,7 +147,7 @@ void Session::derive() {
       link() == collector::Viewer::Link::ended ? Completeness::complete : Completeness::growing;
   if (store_.revision() == indexed_revision_ && completeness == indexed_as_) return;
   indexed_as_ = completeness;
-  update_index();
+  update_index(Since::grown);
   indexed_revision_ = store_.revision();
   analyst_->look(completeness);
 }
@@ -174,7 +177,7 @@ void Session::ask_what_if() {
   if (can_be_played(store_, analysis_->findings)) advice_.ask(source_);
 }
 
-void Session::update_index() {
+void Session::update_index(Since since) {
   if (store_.event_count() <= kWholeIndexEvents) {
     index_.update(store_, indexed_as_);
     return;
@@ -185,16 +188,36 @@ void Session::update_index() {
   const double share =
       static_cast<double>(end - begin) / static_cast<double>(std::max<std::int64_t>(store_.end_ns(), 1));
   if (end <= begin || share * static_cast<double>(store_.event_count()) > kWindowEvents) return;
-  if (index_.covers(begin, end) && begin + (end - begin) * 4 < store_.end_ns()) return;
+  if (index_.covers(begin, end)) {
+    // Without news this would read the last second of the range again.
+    if (since == Since::grown) index_.update(store_, indexed_as_, *index_.extent());
+    next_window_.reset();
+    return;
+  }
   // A margin on both sides, so that panning does not rebuild the index in every frame.
-  index_.update(store_, indexed_as_, {.begin_ns = begin - (end - begin), .end_ns = end + (end - begin)});
+  const RunIndex::Window window{.begin_ns = begin - (end - begin), .end_ns = end + (end - begin)};
+  if (!in_window_) {
+    index_.update(store_, indexed_as_, window);
+    return;
+  }
+  if (next_window_ && next_window_->begin_ns <= begin && end <= next_window_->end_ns) return;
+  next_window_ = window;
+  next_index_ = {};
+}
+
+bool Session::advance_index() {
+  if (!next_window_) return false;
+  if (!next_index_.advance(store_, indexed_as_, *next_window_, kBetweenFramesIndex)) return false;
+  index_ = std::exchange(next_index_, {});
+  next_window_.reset();
+  return true;
 }
 
 void Session::look_at(std::int64_t begin_ns, std::int64_t end_ns) {
   const RunIndex::Window window{begin_ns, end_ns};
   if (window == looked_at_) return;
   looked_at_ = window;
-  if (store_.event_count() > kWholeIndexEvents) update_index();
+  if (store_.event_count() > kWholeIndexEvents) update_index(Since::looked);
 }
 
 std::string Session::partial(bool brief) const {

@@ -106,15 +106,19 @@ class Session {
   bool settle(std::chrono::milliseconds most = std::chrono::minutes(1));
   [[nodiscard]] const ElementAxis& elements(ElementScale scale);
   [[nodiscard]] HeatRows& heat() noexcept { return heat_; }
-  /// Rows of ranks are still being read between the frames: poll() again soon.
-  [[nodiscard]] bool reading() const noexcept { return reading_; }
+  /// Rows of ranks, or an index, are still being read between the frames: poll() again soon.
+  [[nodiscard]] bool reading() const noexcept { return reading_ || next_window_.has_value(); }
   [[nodiscard]] RankTracks& tracks() noexcept { return tracks_; }
 
  private:
   Session();
   [[nodiscard]] HangWatch::Run run_state() const;
   void derive();
-  void update_index();
+  /// Why it is called: the store has grown, or another range is looked at.
+  enum class Since : std::uint8_t { grown, looked };
+  void update_index(Since since);
+  /// Continues next_index_ for a short time; true when it has taken the place of index_.
+  bool advance_index();
   bool adopt();
   bool adopt_advice();
 
@@ -128,6 +132,9 @@ class Session {
   collector::Viewer::Traffic traffic_;  ///< at the time of disconnect()
   ConnectionRates rates_;
   RunIndex index_;
+  /// Of a part of a long run: read between frames, while index_ is shown.
+  RunIndex next_index_;
+  std::optional<RunIndex::Window> next_window_;  ///< of next_index_; nullopt: nothing is read
   RunIndex::Window looked_at_{.begin_ns = 0, .end_ns = 0};
   std::uint64_t indexed_revision_ = UINT64_MAX;
   Completeness indexed_as_ = Completeness::growing;

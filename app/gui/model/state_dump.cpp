@@ -149,6 +149,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
       out["what_if"]["values"][what_if_settings()[i].key] = shown.values[i];
   }
   out["start_page"] = app.start_page;
+  out["letter"] = app.letter_of(*app.run);
   out["other"] = app.other ? nlohmann::json(app.other->source()) : nlohmann::json(nullptr);
   out["gates"] = nlohmann::json::array();
   for (const store::RankRow& row : data.ranks())

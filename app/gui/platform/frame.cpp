@@ -2,7 +2,6 @@
 
 #include <imgui_internal.h>
 #include <implot.h>
-#include <time.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,12 +19,6 @@ namespace {
 
 constexpr const char* kText = "Inter";
 constexpr const char* kMono = "JetBrains Mono";
-
-float thread_cpu_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
-}
 
 /// Adds letters that the window's fonts lack, as in notes, paths and names of modules, to the font loaded
 /// last. Glyphs are made when they are first drawn. `files`: one read of each file serves every size.
@@ -74,19 +67,6 @@ ImFont* load(const char* family, const char* weight, float pixels, std::string& 
 }
 
 }  // namespace
-
-void FrameStats::add(float ms) {
-  constexpr std::size_t kKept = 4096;
-  if (build_ms.size() >= kKept) build_ms.erase(build_ms.begin(), build_ms.begin() + kKept / 2);
-  build_ms.push_back(ms);
-}
-
-float FrameStats::quantile(double q) const {
-  if (build_ms.empty()) return 0;
-  std::vector<float> sorted = build_ms;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
-}
 
 Frame::Frame() {
   IMGUI_CHECKVERSION();
@@ -189,7 +169,10 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   apply_theme(colors);
   workspace_.ui().key_tip.put_pointer();
   choose_navigation(panel.empty() || panel == "workspace");
-  ImGui::NewFrame();
+  {
+    const FrameTimes::Part part(workspace_.ui().times, "ImGui: new frame");
+    ImGui::NewFrame();
+  }
   // Rasterize glyphs at the screen's density; ImGui does this only for its current
   // font.
   for (ImFont* font : fonts_.at) font->CurrentRasterizerDensity = io.DisplayFramebufferScale.x;
@@ -241,9 +224,12 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   const bool fading = imgui.DimBgRatio > 0 && imgui.DimBgRatio < 1;
   moving_ = ctx.moving || fading;
   again_s_ = ctx.again_s;
-  ImGui::Render();
+  {
+    const FrameTimes::Part part(workspace_.ui().times, "ImGui: draw lists");
+    ImGui::Render();
+  }
   ++count_;
-  stats_.add(thread_cpu_ms() - began);
+  times_.add(thread_cpu_ms() - began);
   return ImGui::GetDrawData();
 }
 

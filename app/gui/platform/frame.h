@@ -10,16 +10,10 @@
 #include <vector>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/frame_times.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
-
-/// CPU time of building frames (layout, text, draw lists), without the GL driver.
-struct FrameStats {
-  std::vector<float> build_ms;
-  void add(float ms);
-  [[nodiscard]] float quantile(double q) const;
-};
 
 class Frame {
  public:
@@ -40,8 +34,11 @@ class Frame {
   /// Whether the last frame received user input (Redraw::drawn).
   [[nodiscard]] bool took_input() const { return took_input_; }
   [[nodiscard]] std::uint64_t count() const { return count_; }
-  [[nodiscard]] const FrameStats& stats() const { return stats_; }
-  [[nodiscard]] FrameStats& stats() { return stats_; }
+  /// Of building frames: layout, text, draw lists.
+  [[nodiscard]] const FrameTimes& times() const { return times_; }
+  [[nodiscard]] FrameTimes& times() { return times_; }
+  /// Measures the parts of the window as well.
+  void measure_parts() { workspace_.ui().times = &times_; }
   /// Why text does not look as designed; empty: no problem.
   [[nodiscard]] const std::string& font_problem() const { return font_problem_; }
 
@@ -55,7 +52,7 @@ class Frame {
   Workspace workspace_;
   std::map<std::string, std::vector<char>> font_bytes_;  ///< files of other scripts; ImGui reads from them
   Fonts fonts_;
-  FrameStats stats_;
+  FrameTimes times_;
   std::string font_problem_;
   std::vector<KeyPress> keys_;
   bool moving_ = false, took_input_ = false;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/gui/model/dropped_files.h"
 #include "app/gui/model/export_job.h"
 #include "app/gui/model/redraw.h"
 #include "app/gui/model/settings_text.h"
@@ -135,7 +136,7 @@ class Settings {
 
 struct Input {
   std::vector<KeyPress> keys;
-  std::vector<std::string> dropped;  ///< files dropped onto the window
+  DroppedFiles dropped;
   Redraw redraw;
 };
 Input g_input;
@@ -176,7 +177,7 @@ void install_callbacks(GLFWwindow* window) {
   });
   glfwSetDropCallback(window, [](GLFWwindow*, int count, const char** paths) {
     touch();
-    for (int i = 0; i < count; ++i) g_input.dropped.emplace_back(paths[i]);
+    g_input.dropped.take(count, paths);
   });
   glfwSetFramebufferSizeCallback(window, [](GLFWwindow*, int, int) { touch(); });
   glfwSetWindowRefreshCallback(window, [](GLFWwindow*) { touch(); });
@@ -316,7 +317,8 @@ class Window {
   std::optional<Viewports> viewports_;
 };
 
-void open(AppState& app, Frame& frame, const AppState::OpenRequest& request) {
+/// True: it is open.
+bool open(AppState& app, Frame& frame, const AppState::OpenRequest& request) {
   const std::string problem = app.open(request);
   if (!problem.empty()) {
     frame.workspace().ui().say(problem, true);
@@ -326,18 +328,18 @@ void open(AppState& app, Frame& frame, const AppState::OpenRequest& request) {
     frame.workspace().ui().say({});
   }
   g_input.redraw.input();
+  return problem.empty();
 }
 
 /// Opens recordings dropped onto the window, a second one for comparison, and other open
 /// requests.
 void open_what_was_asked(AppState& app, Frame& frame) {
-  const std::vector<std::string> dropped = std::exchange(g_input.dropped, {});
-  for (std::size_t i = 0; i < std::min<std::size_t>(dropped.size(), 2); ++i) {
-    const Session* const before = app.run.get();
-    open(app, frame, {dropped[i], {}, i == 1});
-    if (i == 0 && before == app.run.get()) break;  // it could not be opened: a notice says why
+  if (!g_input.dropped.empty()) {
+    const std::string said =
+        g_input.dropped.open([&](const AppState::OpenRequest& request) { return open(app, frame, request); });
+    if (!said.empty()) frame.workspace().ui().say(said);
   }
-  if (app.open_request) open(app, frame, *std::exchange(app.open_request, std::nullopt));
+  if (app.open_request) (void)open(app, frame, *std::exchange(app.open_request, std::nullopt));
 }
 
 /// Searches between two frames for a short time, so that input is handled in the next frame. True while there
@@ -409,6 +411,8 @@ int run_window(AppState& app, const WindowOptions& options) {
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;
+  FrameTimes between;  // reading, analysis and search, which also delay input
+  if (options.frame_stats) frame.measure_parts();
   bool changed = true;
   {
     // A panel alone is a smaller window beside the whole one, and leaves that one's place as it is.
@@ -418,6 +422,7 @@ int run_window(AppState& app, const WindowOptions& options) {
     while (!window.closed()) {
       Clock::time_point now = Clock::now();
       if (app.quit) break;
+      const float began = thread_cpu_ms();
       open_what_was_asked(app, frame);
       if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
       changed |= app.run->poll(std::chrono::microseconds(4000));
@@ -425,6 +430,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       changed |= app.tick(Seconds(now - start).count());
       const bool searching = search(app) || app.breaks.searching();
       changed |= searching;
+      if (options.frame_stats) between.add(thread_cpu_ms() - began);
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
       const bool due = g_input.redraw.pending() || (changed && since >= live_gap) ||
@@ -462,10 +468,14 @@ int run_window(AppState& app, const WindowOptions& options) {
     }
   }
   if (options.frame_stats) {
-    const FrameStats& stats = frame.stats();
-    std::printf("frames %llu, build CPU ms: median %.3f, p95 %.3f, max %.3f\n",
-                static_cast<unsigned long long>(frame.count()), static_cast<double>(stats.quantile(0.5)),
-                static_cast<double>(stats.quantile(0.95)), static_cast<double>(stats.quantile(1)));
+    const auto line = [](const char* what, const FrameTimes& times) {
+      std::printf("%s: median %.3f, p95 %.3f, max %.3f\n", what, static_cast<double>(times.quantile(0.5)),
+                  static_cast<double>(times.quantile(0.95)), static_cast<double>(times.quantile(1)));
+    };
+    std::printf("frames %llu, ", static_cast<unsigned long long>(frame.count()));
+    line("build CPU ms", frame.times());
+    line("between frames, CPU ms", between);
+    std::printf("%s", frame.times().parts_text().c_str());
   }
   return 0;
 }

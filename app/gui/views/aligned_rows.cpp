@@ -23,7 +23,7 @@ AlignedRows::AlignedRows(Context& ctx, const AlignedPicture& picture, std::size_
       picture_(picture),
       run_(run),
       rank_(rank),
-      store_(run == 0 ? ctx.app.run->store() : ctx.app.other->store()) {}
+      store_(run == 0 ? ctx.app.run_a().store() : ctx.app.run_b()->store()) {}
 
 float AlignedRows::width_of(std::span<const AlignedPart> parts) const {
   std::int64_t length = 0;

@@ -20,16 +20,17 @@ constexpr std::size_t kMostMenuRanks = 16;  ///< more ranks are chosen from a li
 
 /// The current step of A and of B, or the latest before it that has ended in both runs; nulls without one.
 std::pair<const store::StepRow*, const store::StepRow*> step_of_both(const AppState& app) {
-  const auto steps_a = app.run->store().steps();
-  const auto steps_b = app.other->store().steps();
-  const auto at = measured_step_of(steps_a, app.now_ns());
+  const auto shown = app.run->store().steps();
+  const auto others = app.other->store().steps();
+  const auto at = measured_step_of(shown, app.now_ns());
   for (std::size_t i = at ? *at + 1 : 0; i-- > 0;) {
-    const store::StepRow& a = steps_a[i];
-    if (!steps_b.empty() && steps_b.front().step > a.step) break;
-    const auto b = std::ranges::lower_bound(steps_b, a.step, {}, &store::StepRow::step);
-    if (b == steps_b.end() || b->step != a.step || a.end_ns == store::kOpen || b->end_ns == store::kOpen)
+    const store::StepRow& here = shown[i];
+    if (!others.empty() && others.front().step > here.step) break;
+    const auto there = std::ranges::lower_bound(others, here.step, {}, &store::StepRow::step);
+    if (there == others.end() || there->step != here.step || here.end_ns == store::kOpen ||
+        there->end_ns == store::kOpen)
       continue;
-    return {&a, &*b};
+    return app.shows_b ? std::pair(&*there, &here) : std::pair(&here, &*there);
   }
   return {};
 }
@@ -53,9 +54,9 @@ std::uint64_t spans_in_step(const store::Store& store, const store::StepRow& ste
 bool AlignedSteps::can_draw(const AppState& app) { return step_of_both(app).second != nullptr; }
 
 void AlignedSteps::prepare(const AppState& app, const store::StepRow& a, const store::StepRow& b) {
-  const store::Store &store_a = app.run->store(), &store_b = app.other->store();
-  const Of of{app.run->number(),
-              app.other->number(),
+  const store::Store &store_a = app.run_a().store(), &store_b = app.run_b()->store();
+  const Of of{app.run_a().number(),
+              app.run_b()->number(),
               spans_in_step(store_a, a, rank_),
               spans_in_step(store_b, b, rank_),
               {a.begin_ns, a.end_ns},
@@ -170,8 +171,8 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
   const store::StepRow &a = *of_a, &b = *of_b;
   title(ctx, room, a);
   prepare(app, a, b);
-  const auto rank_a = rank_or_lowest(app.run->store(), rank_),
-             rank_b = rank_or_lowest(app.other->store(), rank_);
+  const auto rank_a = rank_or_lowest(app.run_a().store(), rank_),
+             rank_b = rank_or_lowest(app.run_b()->store(), rank_);
   if (parts_.empty() || lanes_.empty() || !rank_a || !rank_b) {
     ctx.canvas.text_in(room.take_top(22), "No spans of this step were recorded in either run.",
                        ctx.colors().muted, Font::small);
@@ -201,16 +202,13 @@ void AlignedSteps::draw(Context& ctx, Rect room) {
   if (!hit) return;
   tip_of(ctx, *hit, a, b);
   if (!clicked) return;
-  if (hit->run == 0) {
-    go_to_span(app, hit->lane, hit->span);
-    ctx.ui.show_panel = "timeline";
-  } else {
-    ctx.ui.say("This span is of B and the Timeline shows A: Swap A and B shows B there");
-  }
+  app.show_run(hit->run == 0 ? app.run_a() : *app.run_b());
+  go_to_span(app, hit->lane, hit->span);
+  ctx.ui.show_panel = "timeline";
 }
 
-/// The cursor and the time under the pointer. Here the pointer may be where A has ended and only B goes on:
-/// the line is drawn across both, and the other panels, which show A, have none.
+/// The cursor and the time under the pointer. Here the pointer may be where the run shown by the other panels
+/// has ended and only the other one goes on: the line is drawn across both, and those panels have none.
 void AlignedSteps::times(Context& ctx, const TimeScale& scale, const Rect& lanes) const {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -218,13 +216,14 @@ void AlignedSteps::times(Context& ctx, const TimeScale& scale, const Rect& lanes
   const auto line = [&](std::optional<std::int64_t> at, Rgb color, float alpha) {
     if (at && scale.range.contains(*at)) ctx.canvas.vertical(scale.x_of(*at), lanes.y, lanes.h, color, alpha);
   };
-  line(position_of(parts_, app.now_ns()), c.accent, 0.9F);
+  const AlignedRun shown = app.shows_b ? AlignedRun::b : AlignedRun::a;
+  line(position_of(parts_, shown, app.now_ns()), c.accent, 0.9F);
   if (ctx.hovered(lanes)) {
     const std::int64_t at = scale.time_of(ctx.pointer.x);
-    app.hover_next_ns = time_of_a(parts_, at);
+    app.hover_next_ns = time_of(parts_, shown, at);
     line(at, c.muted, 0.5F);
   } else if (app.hover_ns) {
-    line(position_of(parts_, *app.hover_ns), c.muted, 0.5F);
+    line(position_of(parts_, shown, *app.hover_ns), c.muted, 0.5F);
   }
 }
 
@@ -235,8 +234,9 @@ void AlignedSteps::tip_of(Context& ctx, const AlignedHit& hit, const store::Step
   const bool same = paired_ && paired_->run == hit.run && paired_->lane == hit.lane &&
                     paired_->span.begin_ns == hit.span.begin_ns && paired_->span.depth == hit.span.depth;
   if (!same) {
-    const StepSide side_a{app.run->store(), a, *rank_or_lowest(app.run->store(), rank_)};
-    const StepSide side_b{app.other->store(), b, *rank_or_lowest(app.other->store(), rank_)};
+    const store::Store &store_a = app.run_a().store(), &store_b = app.run_b()->store();
+    const StepSide side_a{store_a, a, *rank_or_lowest(store_a, rank_)};
+    const StepSide side_b{store_b, b, *rank_or_lowest(store_b, rank_)};
     pair_ = of_b ? pair_of(side_b, side_a, hit.lane.stream, hit.span)
                  : pair_of(side_a, side_b, hit.lane.stream, hit.span);
     paired_ = hit;

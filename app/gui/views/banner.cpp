@@ -65,7 +65,8 @@ void Workspace::banner(Context& ctx, Rect& room) {
     text = "Catching up with the run";
   } else if (app.other && app.other->live() && app.other->link() == collector::Viewer::Link::lost) {
     color = c.of(Meaning::trouble);
-    text = "Connection to the second run, " + app.other->source() + ", is lost";
+    text =
+        std::string("Connection to ") + app.letter_of(*app.other) + ", " + app.other->source() + ", is lost";
     hint = "received events are kept; reconnecting";
   } else {
     if (const auto failure = store::first_failure(app.store())) {

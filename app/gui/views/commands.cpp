@@ -25,6 +25,7 @@ using C = Context;
 
 bool live(const C& ctx) { return ctx.app.run->live(); }
 bool disconnected(const C& ctx) { return ctx.app.run->disconnected(); }
+bool shows_b(const C& ctx) { return ctx.app.shows_b; }
 bool is_open(const C& ctx) { return !ctx.app.start_page && !disconnected(ctx); }
 bool has_steps(const C& ctx) { return !ctx.app.store().steps().empty(); }
 bool has_notes(const C& ctx) { return !ctx.app.notes.notes().empty(); }
@@ -272,6 +273,9 @@ const Command kCommands[] = {
     {Menu::view, "Colours for colour blindness", "", 0, kNone,
      [](C& ctx) { ctx.app.theme = with_other_colours(ctx.app.theme); }, nullptr,
      [](const C& ctx) { return is_for_colour_blind(ctx.app.theme); }},
+    {Menu::view, "Show the other run of the comparison", "X", 'X', kNone,
+     [](C& ctx) { ctx.app.show_other_run(); }, [](const C& ctx) { return ctx.app.other != nullptr; },
+     shows_b},
     {Menu::view, "Options", "", 0, kNone, [](C& ctx) { ctx.ui.show_panel = "options"; }},
     {Menu::view, "Ranks by number", "", 0, kNone, sort_ranks<RankOrder::number>, nullptr,
      [](const C& ctx) { return ctx.app.timeline.order == RankOrder::number; }, true},
@@ -451,6 +455,7 @@ std::span<const Command> commands() { return kCommands; }
 std::string_view also_called(const Command& command) noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"Record a copy...", "save the live run, recording, zscope"},
+      {"Show the other run of the comparison", "A, B, second run, switch"},
       {"Dark theme", "light theme, switch themes"},
       {"Colours for colour blindness", "theme, palette, deuteranopia, protanopia, tritanopia"},
       {"Options", "settings, preferences, theme, scale, step time target"},

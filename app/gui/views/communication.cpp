@@ -39,6 +39,7 @@ class CommunicationView final : public View {
  public:
   std::string_view name() const override { return "communication"; }
   std::string_view title() const override { return "Communication"; }
+  RunsOf runs() const override { return RunsOf::both; }
   bool analysed() const override { return true; }
   std::vector<Choice> choices(const AppState& app) override;
   void draw(Context& ctx, Rect room) override;
@@ -62,7 +63,7 @@ class CommunicationView final : public View {
   static void show(AppState& app, const SpanTable::Place& place, SelectionKind kind);
 
   std::vector<LabelledRun> runs_;
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which the tables are made
+  std::shared_ptr<const Analysis> of_shown_, of_other_;  ///< analyses of which the tables are made
   Table operations_;
   RankTable ranks_;
   SpanTable waits_, collectives_;
@@ -109,7 +110,7 @@ void CommunicationView::range_line(Context& ctx, Rect& room) {
   Rect line = room.take_top(22);
   const PanelRange shown = panel_range(ctx.app);
   std::string text = "Of the " + text_of(PanelRange{range_.figures()->range, shown.measured});
-  if (ctx.app.other) text += ", of A";
+  if (*runs_.front().letter != 0) text += std::string(", of ") + runs_.front().letter;
   if (range_.progress() < 1) {
     const std::string counting = "counting, " + decimal(100 * range_.progress(), 0) + " %";
     ctx.canvas.text_in(line.take_right(ctx.canvas.width(counting, Font::small) + 8), counting,
@@ -124,12 +125,16 @@ void CommunicationView::range_line(Context& ctx, Rect& room) {
 
 /// Called once per analysis and read range: the tables depend on nothing else.
 void CommunicationView::build(const AppState& app) {
-  of_a_ = app.run->analysis();
-  of_b_ = app.other ? app.other->analysis() : nullptr;
+  of_shown_ = app.run->analysis();
+  of_other_ = app.other ? app.other->analysis() : nullptr;
   range_version_ = range_.version();
-  const bool range = of(app) == CommunicationOf::range;
-  runs_ = {{app.run.get(), app.other && !range ? "A" : "", range ? range_.figures() : nullptr}};
-  if (app.other && !range) runs_.push_back({app.other.get(), "B"});
+  // A range is of the times of the run that is shown.
+  if (of(app) == CommunicationOf::range) {
+    runs_ = {shown_run(app)};
+    runs_.front().of_range = range_.figures();
+  } else {
+    runs_ = labelled_runs(app);
+  }
   operations_ = operation_table(runs_);
   ranks_ = overlap_table(runs_);
   waits_ = wait_table(runs_);
@@ -161,7 +166,7 @@ void CommunicationView::volume(Context& ctx, Rect& room, const LabelledRun& run)
   const Rect whole = line;
   if (*run.letter != 0) {
     const Rect mark = line.take_left(34);
-    ctx.canvas.fill({mark.x, mark.y + 7, 10, 10}, c.runs[*run.letter == 'B' ? 1 : 0], 1, 2);
+    ctx.canvas.fill({mark.x, mark.y + 7, 10, 10}, c.runs[index_of(run.letter)], 1, 2);
     ctx.canvas.text_in({mark.x + 14, mark.y, 12, mark.h}, run.letter, c.text, Font::strong);
   }
   ctx.canvas.text_in(line.take_left(190), "elements per step and rank", c.muted, Font::small);
@@ -292,8 +297,9 @@ void CommunicationView::ranks(Context& ctx, const Rect& room) {
     return true;
   };
   const TableHit hit = draw_table(ctx, "##overlap", room, ranks_.table, ranks_state_, options);
-  if (hit.clicked && ranks_.rows[*hit.clicked].run == 0) {
+  if (hit.clicked) {
     const std::uint32_t rank = ranks_.rows[*hit.clicked].rank->rank;
+    ctx.app.show_run(*runs_[ranks_.rows[*hit.clicked].run].run);
     ctx.app.select_rank(rank);
     ctx.app.timeline.expanded.insert(rank);
   }
@@ -317,8 +323,9 @@ void CommunicationView::waits(Context& ctx, const Rect& room) {
     return;
   }
   const TableHit hit = draw_table(ctx, "##waits", room, waits_.table, waits_state_);
-  if (hit.clicked && waits_.places[*hit.clicked].run == 0)
-    show(app, waits_.places[*hit.clicked], SelectionKind::wait);
+  if (!hit.clicked) return;
+  app.show_run(*runs_[waits_.places[*hit.clicked].run].run);
+  show(app, waits_.places[*hit.clicked], SelectionKind::wait);
 }
 
 void CommunicationView::collectives(Context& ctx, Rect room) {
@@ -340,7 +347,9 @@ void CommunicationView::collectives(Context& ctx, Rect room) {
   ctx.canvas.text_in(head,
                      std::string(collectives_.cut ? "The first " : "") +
                          grouped(static_cast<std::int64_t>(collectives_.places.size())) +
-                         " collectives of rank " + std::to_string(rank) + " in the " + text_of(shown),
+                         " collectives of rank " + std::to_string(rank) +
+                         (app.other ? std::string(" of ") + app.letter_of(*app.run) : std::string()) +
+                         " in the " + text_of(shown),
                      ctx.colors().muted, Font::small);
   const TableHit hit = draw_table(ctx, "##collectives", room, collectives_.table, collectives_state_);
   if (hit.clicked)
@@ -380,8 +389,8 @@ void CommunicationView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "Adding up", "Collectives and waits of the range are added up step by step.");
     return;
   }
-  if (of_a_ != app.run->analysis() || of_b_ != (app.other ? app.other->analysis() : nullptr) ||
-      runs_.empty() || runs_.front().run != app.run.get() || range != (runs_.front().of_range != nullptr) ||
+  if (of_shown_ != app.run->analysis() || of_other_ != (app.other ? app.other->analysis() : nullptr) ||
+      runs_.empty() || range != (runs_.front().of_range != nullptr) ||
       (range && range_version_ != range_.version()))
     build(app);
   const std::string link = identify(app.store()).link;

@@ -30,6 +30,7 @@ class CompareView final : public View {
  public:
   std::string_view name() const override { return "compare"; }
   std::string_view title() const override { return "Compare"; }
+  RunsOf runs() const override { return RunsOf::both; }
   bool analysed() const override { return true; }
   std::vector<Choice> choices(const AppState& app) override;
   void header(Context& ctx, Rect& room) override;
@@ -63,7 +64,7 @@ std::string run_name(const Session& run) {
 void CompareView::header(Context& ctx, Rect& room) {
   if (!ctx.app.other) return;
   if (ctx.button_right(room, "Swap A and B", true, Context::Look::plain,
-                       "Show the other run in all panels")) {
+                       "Exchange the letters: the difference is then of the other run")) {
     ctx.app.swap_runs();
     of_a_.reset();
   }
@@ -86,7 +87,7 @@ std::vector<Choice> CompareView::choices(const AppState& app) {
 void CompareView::names(Context& ctx, Rect& room) const {
   const Palette& c = ctx.colors();
   for (std::size_t i = 0; i < 2; ++i) {
-    const Session& run = i == 0 ? *ctx.app.run : *ctx.app.other;
+    const Session& run = i == 0 ? ctx.app.run_a() : *ctx.app.run_b();
     Rect line = room.take_top(22);
     const Rect mark = line.take_left(36);
     ctx.canvas.fill({mark.x, mark.y + 5, 12, 12}, c.runs[i], 1, 2);
@@ -127,10 +128,10 @@ void CompareView::steps(Context& ctx, Rect room) {
   }
   plotted_.clear();
   const Palette& c = ctx.colors();
-  const auto steps = ctx.app.store().steps();
+  const auto steps = ctx.app.run_a().store().steps();
   const std::uint32_t first = steps.empty() ? 0 : steps.front().step;
-  const std::vector<double>& a = ctx.app.run->summary().step_ms;
-  const std::vector<double>& b = ctx.app.other->summary().step_ms;
+  const std::vector<double>& a = ctx.app.run_a().summary().step_ms;
+  const std::vector<double>& b = ctx.app.run_b()->summary().step_ms;
   const bool distribution = room.w > 420;
   const Rect left = room.take_left(distribution ? (room.w - 24) * 0.55F : room.w);
   StepPlot plot{"Step time", "ms", {{"A", a, c.runs[0]}, {"B", b, c.runs[1]}}, first, true, false, 1};
@@ -199,36 +200,37 @@ void CompareView::draw(Context& ctx, Rect room) {
   for (const Session* run : {app.run.get(), app.other.get()}) {
     if (!run->store().ranks().empty() || !run->live()) continue;
     ctx.empty(
-        room, std::string("Waiting for the first events of ") + (run == app.run.get() ? "A" : "B"),
+        room, std::string("Waiting for the first events of ") + app.letter_of(*run),
         run->source() + " has sent nothing yet. Another run is opened with File, Compare with live run.");
     return;
   }
-  const std::string of_a = app.run->partial();
-  const std::string of_b = app.other->partial();
+  const Session &run_a = app.run_a(), &run_b = *app.run_b();
+  const std::string of_a = run_a.partial();
+  const std::string of_b = run_b.partial();
   // The analysis of a live run may never catch up: what it has is compared, and the title says how much.
   const auto awaited = [](const Session& run) { return !run.live() || run.analysis()->steps == 0; };
-  if ((!of_a.empty() && awaited(*app.run)) || (!of_b.empty() && awaited(*app.other))) {
+  if ((!of_a.empty() && awaited(run_a)) || (!of_b.empty() && awaited(run_b))) {
     ctx.empty(
         room, "The comparison appears when both runs are analysed",
         "A: " + (of_a.empty() ? "analysed" : of_a) + ". B: " + (of_b.empty() ? "analysed" : of_b) + ".");
     return;
   }
   // A live run has new results in each of its steps.
-  const bool whole_a = digests_[0].advance(*app.run, kDigestTime),
-             whole_b = digests_[1].advance(*app.other, kDigestTime);
+  const bool whole_a = digests_[0].advance(run_a, kDigestTime),
+             whole_b = digests_[1].advance(run_b, kDigestTime);
   if (!whole_a || !whole_b) ctx.moving = true;
-  const bool changed = of_a_ != app.run->analysis() || of_b_ != app.other->analysis();
+  const bool changed = of_a_ != run_a.analysis() || of_b_ != run_b.analysis();
   const auto receives = [](const Session& run) {
     return run.live() && run.link() != collector::Viewer::Link::ended;
   };
-  const bool wait = (receives(*app.run) || receives(*app.other)) && of_a_ && of_b_ &&
+  const bool wait = (receives(run_a) || receives(run_b)) && of_a_ && of_b_ &&
                     ctx.seconds < compared_at_s_ + kLiveComparison;
   if (changed && !wait) {
     compared_at_s_ = ctx.seconds;
-    of_a_ = app.run->analysis();
-    of_b_ = app.other->analysis();
-    comparison_ = analysis::compare({{&app.store(), &of_a_->summary, digests_[0].get()}},
-                                    {{&app.other->store(), &of_b_->summary, digests_[1].get()}});
+    of_a_ = run_a.analysis();
+    of_b_ = run_b.analysis();
+    comparison_ = analysis::compare({{&run_a.store(), &of_a_->summary, digests_[0].get()}},
+                                    {{&run_b.store(), &of_b_->summary, digests_[1].get()}});
     tables_.forget();
   }
   const bool of_range = measured_ && app.measured;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/gui/model/aligned_phases.h"
+#include "app/gui/model/carried_place.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/finder.h"
 #include "app/gui/model/names.h"
@@ -113,13 +114,11 @@ bool draw_compared_row(Context& ctx, Rect room, const ComparedSeries& row, const
 void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row,
                     std::optional<std::uint32_t> chosen) {
   AppState& app = ctx.app;
+  // What only one run has is shown in that one.
+  if (row.a.empty() != row.b.empty()) app.show_run(row.a.empty() ? *app.run_b() : app.run_a());
   const store::Store& store = app.store();
   const auto rank = rank_or_lowest(store, chosen);
   if (!rank) return;
-  if (row.a.empty()) {
-    ctx.ui.say("Only B has " + row.name + ": Swap A and B to go to it");
-    return;
-  }
   switch (of) {
     case SeriesOf::module: {
       const auto& modules = store.tables().modules;
@@ -155,15 +154,13 @@ void go_to_compared(Context& ctx, SeriesOf of, const ComparedSeries& row,
 
 void go_to_compared_param(Context& ctx, const std::string& name, std::optional<std::uint32_t> chosen) {
   AppState& app = ctx.app;
-  const auto rank = rank_or_lowest(app.store(), chosen);
-  if (!rank || !app.store().has_tables()) return;
-  const auto& params = app.store().tables().params;
-  for (std::uint32_t i = 0; i < params.size(); ++i) {
-    if (params[i].name != name) continue;
-    app.select_param(i, *rank);
-    return;
+  std::uint32_t param = param_named(app.store(), name);
+  if (param == ev::kNoId && app.other && param_named(app.other->store(), name) != ev::kNoId) {
+    app.show_other_run();
+    param = param_named(app.store(), name);
   }
-  ctx.ui.say("Only B has " + name + ": Swap A and B to go to it");
+  const auto rank = rank_or_lowest(app.store(), chosen);
+  if (rank && param != ev::kNoId) app.select_param(param, *rank);
 }
 
 }  // namespace shardscope::gui

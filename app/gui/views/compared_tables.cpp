@@ -93,13 +93,13 @@ void ComparedTables::prepare(const AppState& app, const analysis::Comparison& co
   if (made_[which]) return;
   made_[which] = true;
   if (const auto of = series_of(shown_)) {
-    series_[which] = compared_series(*app.run, *app.other, *of, most_steps(*of), digests, rank_,
+    series_[which] = compared_series(app.run_a(), *app.run_b(), *of, most_steps(*of), digests, rank_,
                                      within_.value_or(analysis::StepBounds{}));
     tables_[which] = series_table(series_[which], *of, NameCells(app.store()));
     return;
   }
   tables_[which] = shown_ == Shown::figures  ? metric_table(comparison)
-                   : shown_ == Shown::memory ? memory_table(*app.run, *app.other)
+                   : shown_ == Shown::memory ? memory_table(app.run_a(), *app.run_b())
                                              : setting_table(comparison.config_changes);
 }
 

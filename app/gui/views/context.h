@@ -12,6 +12,7 @@
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/breakpoints.h"
 #include "app/gui/model/details.h"
+#include "app/gui/model/frame_times.h"
 #include "app/gui/model/panel_moves.h"
 #include "app/gui/views/canvas.h"
 #include "app/gui/views/key_tip.h"
@@ -100,6 +101,7 @@ struct Recent;
 
 /// UI state that persists between frames.
 struct UiState {
+  FrameTimes* times = nullptr;     ///< measures the parts of the window; null: nothing does
   const Recent* recent = nullptr;  ///< recently opened runs
   Overlay overlay;
   const void* captured = nullptr;  ///< owner of the drag in progress

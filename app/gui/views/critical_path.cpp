@@ -21,6 +21,7 @@ class CriticalPathView final : public View {
  public:
   std::string_view name() const override { return "critical_path"; }
   std::string_view title() const override { return "Critical path"; }
+  RunsOf runs() const override { return RunsOf::both; }
   bool analysed() const override { return true; }
   void draw(Context& ctx, Rect room) override;
 
@@ -30,7 +31,7 @@ class CriticalPathView final : public View {
   void pieces(Context& ctx, Rect room);
 
   std::vector<LabelledRun> runs_;
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which the tables are made
+  std::shared_ptr<const Analysis> of_shown_, of_other_;  ///< analyses of which the tables are made
   Table parts_;
   PieceTable pieces_;
   TableState parts_state_, pieces_state_;
@@ -38,10 +39,9 @@ class CriticalPathView final : public View {
 
 /// Called once per analysis: the tables depend on nothing else.
 void CriticalPathView::build(const AppState& app) {
-  of_a_ = app.run->analysis();
-  of_b_ = app.other ? app.other->analysis() : nullptr;
-  runs_ = {{app.run.get(), app.other ? "A" : ""}};
-  if (app.other) runs_.push_back({app.other.get(), "B"});
+  of_shown_ = app.run->analysis();
+  of_other_ = app.other ? app.other->analysis() : nullptr;
+  runs_ = labelled_runs(app);
   parts_ = path_table(runs_);
   pieces_ = piece_table(runs_);
 }
@@ -86,7 +86,7 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
   Rect line = room.take_top(26);
   if (*run.letter != 0) {
     const Rect mark = line.take_left(34);
-    ctx.canvas.fill({mark.x, mark.y + 8, 10, 10}, c.runs[*run.letter == 'B' ? 1 : 0], 1, 2);
+    ctx.canvas.fill({mark.x, mark.y + 8, 10, 10}, c.runs[index_of(run.letter)], 1, 2);
     ctx.canvas.text_in({mark.x + 14, mark.y, 12, mark.h}, run.letter, c.text, Font::strong);
   }
   const double whole = step_ms(run);
@@ -108,11 +108,12 @@ void CriticalPathView::step_bar(Context& ctx, Rect& room, const LabelledRun& run
 
 void CriticalPathView::pieces(Context& ctx, Rect room) {
   if (room.h < 60) return;
-  ctx.section(room, runs_.size() > 1 ? "Longest pieces; click one of A to go there" : "Longest pieces");
+  ctx.section(room, runs_.size() > 1 ? "Longest pieces; a click shows its run there" : "Longest pieces");
   const TableHit hit = draw_table(ctx, "##pieces", room, pieces_.table, pieces_state_);
-  if (!hit.clicked || pieces_.places[*hit.clicked].run != 0) return;
+  if (!hit.clicked) return;
   const PieceTable::Place& place = pieces_.places[*hit.clicked];
   AppState& app = ctx.app;
+  app.show_run(*runs_[place.run].run);
   app.timeline.expanded.insert(place.rank);
   app.select_rank(place.rank);
   const std::int64_t margin = (place.end_ns - place.begin_ns) * 3;
@@ -123,8 +124,7 @@ void CriticalPathView::pieces(Context& ctx, Rect room) {
 void CriticalPathView::draw(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const auto other = app.other ? app.other->analysis() : nullptr;
-  if (of_a_ != app.run->analysis() || of_b_ != other || runs_.empty() || runs_.front().run != app.run.get())
-    build(app);
+  if (of_shown_ != app.run->analysis() || of_other_ != other || runs_.empty()) build(app);
   if (parts_.rows.empty()) {
     const analysis::Summary& s = app.run->summary();
     ctx.empty(room, "What bounds a step is not known yet",

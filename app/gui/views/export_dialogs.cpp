@@ -92,7 +92,7 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   }
   const bool other = app.other && app.other->recorded();
   if (format == ExportFormat::report && other) {
-    ImGui::Checkbox("Compare with the second run", &with_other_);
+    ImGui::Checkbox("Compare A and B", &with_other_);
     ImGui::SetItemTooltip("%s", app.other->source().c_str());
   }
   const bool busy = job_.state().running;
@@ -104,7 +104,10 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
       order.range_ns = parts[part_].range_ns;
       order.steps = parts[part_].steps;
     }
-    if (format == ExportFormat::report && other && with_other_) order.other = app.other->source();
+    if (format == ExportFormat::report && other && with_other_) {
+      order.recording = app.run_a().source();
+      order.other = app.run_b()->source();
+    }
     job_.start(std::move(order));
     close(ctx);
   }

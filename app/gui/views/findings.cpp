@@ -5,6 +5,7 @@
 #include "app/gui/model/finding_detail.h"
 #include "app/gui/model/finding_place.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/labelled_run.h"
 #include "app/gui/views/imgui_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/table_view.h"
@@ -19,33 +20,33 @@ class FindingsView final : public View {
  public:
   std::string_view name() const override { return "findings"; }
   std::string_view title() const override { return "Findings"; }
+  RunsOf runs() const override { return RunsOf::both; }
   bool analysed() const override { return true; }
   void draw(Context& ctx, Rect room) override;
 
  private:
   struct Row {
     const analysis::Finding* finding;
-    bool of_b;
+    LabelledRun of;
   };
   void build(const AppState& app);
   bool draw_cell(Context& ctx, std::size_t row, std::size_t column, const Rect& cell) const;
-  void choose(const AppState& app, std::size_t row);
+  void choose(std::size_t row);
   void detail(Context& ctx, const Rect& room, const Row& row) const;
   void figures(Context& ctx, const Row& row) const;
   [[nodiscard]] float height_of(Context& ctx, float width) const;
-  [[nodiscard]] std::string gain_of(const AppState& app, const Row& row) const;
+  [[nodiscard]] std::string gain_of(const Row& row) const;
   void go_to(Context& ctx, const Row& row) const;
 
-  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< analyses of which the table is made
-  bool compared_ = false;
+  std::shared_ptr<const Analysis> of_shown_, of_other_;  ///< analyses of which the table is made
   Table table_;
   std::vector<Row> rows_;
   TableState state_;
   std::size_t chosen_ = 0;
   std::string chosen_id_;  ///< id of the chosen finding: its row may change with the list
   std::uint32_t chosen_rank_ = ev::kNoId;
-  bool chosen_of_b_ = false;
-  FindingDetail detail_;  ///< of the chosen finding
+  std::uint64_t chosen_run_ = 0;  ///< Session::number()
+  FindingDetail detail_;          ///< of the chosen finding
 };
 
 Rgb color_of(const Palette& c, ev::Severity severity) {
@@ -75,19 +76,19 @@ Cell cost_cell(const analysis::Finding& finding) {
   return {};
 }
 
-void FindingsView::choose(const AppState& app, std::size_t row) {
+void FindingsView::choose(std::size_t row) {
   chosen_ = row;
   const Row& chosen = rows_[row];
   chosen_id_ = chosen.finding->id;
   chosen_rank_ = chosen.finding->rank;
-  chosen_of_b_ = chosen.of_b;
-  detail_ = detail_of(chosen.of_b ? app.other->store() : app.store(), *chosen.finding);
+  chosen_run_ = chosen.of.run->number();
+  detail_ = detail_of(chosen.of.run->store(), *chosen.finding);
 }
 
 void FindingsView::build(const AppState& app) {
-  of_a_ = app.run->analysis();
-  of_b_ = app.other ? app.other->analysis() : nullptr;
-  compared_ = app.other != nullptr;
+  of_shown_ = app.run->analysis();
+  of_other_ = app.other ? app.other->analysis() : nullptr;
+  const std::vector<LabelledRun> runs = labelled_runs(app);
   table_ = {};
   table_.columns = {{.name = "", .weight = 0.001F, .smallest = 12},
                     {.name = "finding", .weight = 1, .smallest = 200}};
@@ -96,12 +97,12 @@ void FindingsView::build(const AppState& app) {
   table_.columns.push_back({"rank", 0.05F, true});
   table_.columns.push_back({"step", 0.05F, true});
   table_.columns.push_back({"time", 0.05F, true, "Since the run's first event"});
-  if (compared_) table_.columns.push_back({"run", 0.08F});
+  if (runs.size() > 1) table_.columns.push_back({"run", 0.08F});
   rows_.clear();
-  const auto take = [&](const Session& run, bool of_b) {
-    for (const analysis::Finding& finding : run.findings()) {
-      rows_.push_back({&finding, of_b});
-      const auto step = step_of(run.store(), finding);
+  for (const LabelledRun& of : runs) {
+    for (const analysis::Finding& finding : of.run->findings()) {
+      rows_.push_back({&finding, of});
+      const auto step = step_of(of.run->store(), finding);
       const bool ranked = finding.rank != ev::kNoId;
       table_.add(
           {{severity_word(finding.severity), static_cast<double>(finding.severity), Tone::normal, {}, ""},
@@ -113,18 +114,17 @@ void FindingsView::build(const AppState& app) {
            finding.placed()
                ? number_cell(static_cast<double>(finding.at_ns), timestamp(finding.at_ns, 1'000'000))
                : Cell{"whole run", -1.0, Tone::muted, {}, ""},
-           {of_b ? "B" : "A", {}, Tone::normal, {}, ""}});
+           {of.letter, {}, Tone::normal, {}, ""}});
     }
-  };
-  take(*app.run, false);
-  if (app.other) take(*app.other, true);
+  }
   if (rows_.empty()) return;
   // Find the chosen finding again in the new list.
   const auto same = std::ranges::find_if(rows_, [&](const Row& row) {
-    return row.of_b == chosen_of_b_ && row.finding->id == chosen_id_ && row.finding->rank == chosen_rank_;
+    return row.of.run->number() == chosen_run_ && row.finding->id == chosen_id_ &&
+           row.finding->rank == chosen_rank_;
   });
-  choose(app, same != rows_.end() ? static_cast<std::size_t>(same - rows_.begin())
-                                  : std::min(chosen_, rows_.size() - 1));
+  choose(same != rows_.end() ? static_cast<std::size_t>(same - rows_.begin())
+                             : std::min(chosen_, rows_.size() - 1));
 }
 
 bool FindingsView::draw_cell(Context& ctx, std::size_t row, std::size_t column, const Rect& cell) const {
@@ -135,8 +135,8 @@ bool FindingsView::draw_cell(Context& ctx, std::size_t row, std::size_t column, 
     severity_mark(ctx.canvas, c, finding.severity, cell.x + 6, cell.y + 13);
   } else if (column == 6) {
     const Rect mark{cell.x, cell.y + (cell.h - 10) / 2, 10, 10};
-    ctx.canvas.fill(mark, c.runs[rows_[row].of_b ? 1 : 0], 1, 2);
-    ctx.canvas.text_in({mark.right() + 6, cell.y, cell.w, cell.h}, rows_[row].of_b ? "B" : "A", c.text);
+    ctx.canvas.fill(mark, c.runs[index_of(rows_[row].of.letter)], 1, 2);
+    ctx.canvas.text_in({mark.right() + 6, cell.y, cell.w, cell.h}, rows_[row].of.letter, c.text);
   } else {
     Rect room = cell;
     room.take_top(3);
@@ -216,7 +216,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     copy("--set " + change.option, "Option for run and what-if:");
     ImGui::PopID();
   }
-  text_line("Gain", gain_of(ctx.app, row));
+  text_line("Gain", gain_of(row));
   for (std::size_t i = 0; i < detail.explains.size(); ++i)
     text_line(i == 0 ? "Explains" : "", detail.explains[i]);
   if (!detail.page.empty()) {
@@ -228,28 +228,28 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
   }
   if (!detail.changes.empty()) {
     line("");
-    const AppState& app = ctx.app;
-    const bool possible = !row.of_b && app.run->recorded();
+    AppState& app = ctx.app;
+    const bool possible = row.of.run->recorded();
     ImGui::BeginDisabled(!possible);
     if (ImGui::Button("Try in What if")) {
       ctx.ui.show_panel = "whatif";
-      ctx.app.what_if_changes = finding.changes;
+      app.show_run(*row.of.run);
+      app.what_if_changes = finding.changes;
     }
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
       ImGui::SetTooltip("%s",
                         possible ? "Opens the panel What if with these settings changed; click Simulate there"
-                        : row.of_b ? "This is a finding of B; What if simulates A"
-                                   : "What if needs a recording: record the run and open the recording");
+                                 : "What if needs a recording: record the run and open the recording");
     }
   }
   ImGui::EndTable();
 }
 
 /// The predicted gain of the changes, or why it is unknown.
-std::string FindingsView::gain_of(const AppState& app, const Row& row) const {
+std::string FindingsView::gain_of(const Row& row) const {
   if (row.finding->options.empty()) return detail_.gain;
-  return advice_words(row.of_b ? *app.other : *app.run);
+  return advice_words(*row.of.run);
 }
 
 /// Height of the complete detail.
@@ -260,14 +260,14 @@ float FindingsView::height_of(Context& ctx, float width) const {
     return text.empty() ? 0.0F : ctx.canvas.paragraph_height(width - indent, text, Font::small) + 4;
   };
   float height = 40 + lines(finding.evidence, 16) + lines(detail_.cost, 96) + lines(finding.next_step, 96) +
-                 lines(gain_of(ctx.app, rows_[chosen_]), 96) + lines(detail_.page, 96);
+                 lines(gain_of(rows_[chosen_]), 96) + lines(detail_.page, 96);
   for (const std::string& follower : detail_.explains) height += lines(follower, 96);
   return height + kChangeLine * static_cast<float>(detail_.changes.size()) +
          (detail_.changes.empty() ? 0 : 28);
 }
 
 void FindingsView::go_to(Context& ctx, const Row& row) const {
-  if (row.of_b) return;  // panels show A; "Swap A and B" in Compare shows B
+  ctx.app.show_run(*row.of.run);
   ctx.app.show_finding(*row.finding);
   ctx.ui.show_panel = panel_of(*row.finding);
 }
@@ -279,7 +279,7 @@ void FindingsView::draw(Context& ctx, Rect room) {
     if (run != nullptr && run->in_window()) run->ask_what_if();
   }
   const auto other = app.other ? app.other->analysis() : nullptr;
-  if (of_a_ != app.run->analysis() || of_b_ != other || compared_ != (app.other != nullptr)) build(app);
+  if (of_shown_ != app.run->analysis() || of_other_ != other) build(app);
   if (rows_.empty()) {
     const std::string partial = app.run->partial();
     ctx.empty(room,
@@ -308,7 +308,7 @@ void FindingsView::draw(Context& ctx, Rect room) {
   };
   const TableHit hit = draw_table(ctx, "##findings", room, table_, state_, options);
   if (hit.clicked) {
-    choose(app, *hit.clicked);
+    choose(*hit.clicked);
     go_to(ctx, rows_[chosen_]);
   }
   if (!below.empty()) detail(ctx, below, rows_[chosen_]);

@@ -19,6 +19,7 @@ class OptionsView final : public View {
  public:
   std::string_view name() const override { return "options"; }
   std::string_view title() const override { return "Options"; }
+  RunsOf runs() const override { return RunsOf::none; }
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 

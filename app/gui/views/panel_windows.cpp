@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/gui/model/history_text.h"
+#include "app/gui/model/labelled_run.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
@@ -19,7 +20,10 @@ constexpr float kPanelTitle = 30;
 void Workspace::panels(Context& ctx) {
   // A copy, since a panel may be closed while drawing.
   const std::vector<std::string> shown = docks_.shown(ctx.app.layout_name);
-  for (const std::string& name : shown) panel_window(ctx, name);
+  for (const std::string& name : shown) {
+    const FrameTimes::Part part(ctx.ui.times, name);
+    panel_window(ctx, name);
+  }
 }
 
 void Workspace::show_requested_panel(Context& ctx) {
@@ -179,6 +183,7 @@ Rect Workspace::panel(Context& ctx, View& view, const std::vector<Choice>& choic
   const float x = name.right() - 8;
   const float y = name.y + name.h / 2;
   ctx.canvas.triangle(x - 3, y - 1, x + 3, y - 1, x, y + 3, c.muted, over ? 1.0F : 0.6F);
+  if (view.runs() == RunsOf::shown) run_mark(ctx, tools);
   if (view.analysed()) partial_mark(ctx, tools);
   if (tools.w > 40) {
     ctx.ui.toolbar_of = view.title();
@@ -190,6 +195,26 @@ Rect Workspace::panel(Context& ctx, View& view, const std::vector<Choice>& choic
   view.draw(ctx, room);
   ctx.ui.panel_of = {};
   return name;
+}
+
+void Workspace::run_mark(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  if (app.other == nullptr) return;
+  const char* const letter = app.letter_of(*app.run);
+  constexpr float kMark = 16;
+  const float width = kMark + ctx.canvas.width(letter, Font::strong) + 8;
+  if (room.w < width) return;
+  const Rect place = room.take_left(width);
+  room.take_left(8);
+  const bool over = ctx.hovered(place);
+  ctx.canvas.fill({place.x + 4, place.y + (place.h - 10) / 2, 10, 10}, ctx.colors().runs[index_of(letter)], 1,
+                  2);
+  ctx.canvas.text_in({place.x + kMark + 2, place.y, place.w - kMark, place.h}, letter,
+                     over ? ctx.colors().accent : ctx.colors().text, Font::strong);
+  if (over)
+    ctx.tip(std::string("Run ") + letter + ", " + app.run->source() + "\nClick or X: " +
+            app.letter_of(*app.other) + ", " + app.other->source() + ", at the same place in all panels");
+  if (ctx.activated(place, "run")) app.show_other_run();
 }
 
 void Workspace::panel_menu(Context& ctx, const View& view, const Rect& title) {

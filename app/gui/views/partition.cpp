@@ -1,8 +1,10 @@
 // Partition map: the owner of each element and the gathered parameters; one row per rank.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "app/gui/model/map_rows.h"
 #include "app/gui/model/name_cell.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/states_at_time.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/partition_cells.h"
 #include "app/gui/views/partition_legend.h"
@@ -19,6 +22,8 @@
 namespace shardscope::gui {
 namespace {
 
+/// Time per frame for reading the states at another time; a rank takes some tenths of a millisecond.
+constexpr std::chrono::microseconds kFrameStates{500};
 constexpr float kRankGutter = 64;
 constexpr float kAxis = 20;
 constexpr float kCellLabels = 18;  ///< a row as high as this has names in its cells
@@ -51,7 +56,7 @@ class PartitionView final : public View {
   float scroll_ = 0;
   std::uint32_t followed_ = ev::kNoId;  ///< the selected rank last scrolled to
   int pan_owner_ = 0;
-  std::vector<store::ParamState> states_;
+  StatesAtTime states_;
   std::vector<Rect> marks_;  ///< selected cells of the row being drawn
 };
 
@@ -118,11 +123,13 @@ void PartitionView::row(Context& ctx, const Rect& rect, const ElementAxis& eleme
                         bool labels) {
   AppState& app = ctx.app;
   marks_.clear();
-  states_.assign(elements.size(), {});
-  app.store().param_states(rank, app.now_ns(), states_);
-  if (!app.store().is_known(rank, app.now_ns())) {
+  const StatesAtTime::OfRank& of = states_.of(app.store(), rank);
+  const bool reading = of.states.size() < elements.size();
+  if (reading || !of.known) {
     ctx.canvas.hatch(rect, ctx.colors().muted, 0.3F, 10);
-    if (labels) ctx.canvas.text_in(rect.inset(6, 0), not_kept_text(), ctx.colors().muted, Font::small);
+    if (labels)
+      ctx.canvas.text_in(rect.inset(6, 0), reading ? std::string("reading") : not_kept_text(),
+                         ctx.colors().muted, Font::small);
     return;
   }
   const std::uint32_t first =
@@ -137,10 +144,12 @@ void PartitionView::row(Context& ctx, const Rect& rect, const ElementAxis& eleme
     const float gap = x1 - x0 > 5 ? 1.0F : 0.0F;
     const float left = std::max({x0, painted_to, rect.x - 2000});
     const Rect box{left, rect.y, std::max(1.0F, std::min(x1, rect.right() + 2000) - left - gap), rect.h};
-    cells_.draw(ctx, elements, {box, rank, param, states_[param]});
+    cells_.draw(ctx, elements, {box, rank, param, of.states[param]});
     if (labels) draw_cell_label(ctx, box, app.store().tables().params[param].name);
     painted_to = x1 - x0 < 1 ? std::floor(x0) + 1 : x1;
   }
+  // Cells of the time before, until those of this one are read.
+  if (!of.current) ctx.canvas.hatch(rect, ctx.colors().panel, 0.5F, 10);
   // Drawn after all cells, so that neighbours do not cover the marks.
   for (const Rect& mark : marks_) ctx.canvas.outline(mark, ctx.colors().text, 1, 2);
 }
@@ -276,6 +285,8 @@ void PartitionView::draw(Context& ctx, Rect room) {
   }
   keys(ctx, map, rows, elements);
   const Clip clip(ctx.canvas, room);
+  states_.begin_frame(app.run->number(), app.store(), app.now_ns(), elements.size(),
+                      app.run->in_window() ? std::optional(kFrameStates) : std::nullopt);
   int labelled = 0;  // names in the first row only: all rows have the same columns
   for (const MapRow& of : rows.rows) {
     const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
@@ -314,6 +325,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
       }
     }
   }
+  if (states_.behind()) ctx.again_s = 0;  // the next frame reads on
 }
 
 }  // namespace

@@ -234,6 +234,8 @@ void SpanPainter::open_waits(const TimelineRow& row, const Rect& rect) {
   const store::Store& data = ctx_.app.store();
   const store::LaneId lane{row.rank, ev::StreamId::compute};
   const std::int64_t at = store::known_until(data, row.rank);
+  // Far from the view this reads other blocks: within the time of the frame, as all that is drawn.
+  if (!data.ready(lane, at - 1, at + 1)) return;
   for (std::uint8_t depth = 0; depth < data.depth_count(lane); ++depth) {
     data.for_each_span(lane, depth, at - 1, at + 1, [&](const store::Span& span) {
       if (span.end_ns == store::kOpen && store::is_wait(span.kind)) spans(row, rect, std::span(&span, 1));

@@ -1,6 +1,7 @@
 // A panel. Views are registered and named by layouts; no code calls a particular view.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,13 @@
 #include "app/gui/views/context.h"
 
 namespace shardscope::gui {
+
+/// The run that a panel shows while two are compared.
+enum class RunsOf : std::uint8_t {
+  shown,  ///< AppState::run: its title line names it
+  both,   ///< A and B beside one another, named in the panel
+  none,
+};
 
 class View {
  public:
@@ -20,6 +28,7 @@ class View {
   [[nodiscard]] virtual std::string_view title() const = 0;  ///< display name
   /// Whether it shows results of the analysis: then its title marks them as partial until that is complete.
   [[nodiscard]] virtual bool analysed() const { return false; }
+  [[nodiscard]] virtual RunsOf runs() const { return RunsOf::shown; }
   /// Called each frame, also while the panel is hidden.
   virtual void update(Context& ctx);
   /// Its options, most important first: shown in its title line, left of header(), and in the palette. Must

@@ -42,7 +42,10 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   app.find.wanted = std::exchange(app.find.wanted_next, false);
   // A picture needs complete results; a window searches between frames.
   if (!app.run->in_window()) app.find.advance(app, std::chrono::hours(1));
-  for (const auto& view : registry_.all()) view->update(ctx);
+  for (const auto& view : registry_.all()) {
+    const FrameTimes::Part part(ctx.ui.times, view->name());
+    view->update(ctx);
+  }
   if (app.breaks.playing() || app.breaks.searching()) ctx.moving = true;
   if (std::exchange(kept_.read, false)) {
     if (!app.theme_given) app.theme = kept_.theme;
@@ -83,6 +86,7 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   const bool start = all && app.start_page;
   const Rect top = all ? room.take_top(kTopBar) : Rect{};
   if (all && ImGui::BeginMenuBar()) {
+    const FrameTimes::Part part(ctx.ui.times, "top bar");
     top_bar(ctx, top);
     ImGui::EndMenuBar();
   }
@@ -90,16 +94,11 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   if (start) {
     start_page(ctx, room);
   } else if (all) {
-    banner(ctx, room);
-    notice_strip(ctx, room);
-    copy_strip(ctx, room);
-    const Rect ruler = room.take_top(kStepRuler);
-    placed_.push_back({"steps", ruler, {}, false, ImGui::IsWindowFocused()});
-    step_ruler(ctx, ruler);
-    status_bar(ctx, room.take_bottom(kStatusBar));
-    finding_strip(ctx, room);
+    bars(ctx, room);
+    const FrameTimes::Part part(ctx.ui.times, "docking");
     docks_.submit(app.layout_name, room);
   } else if (View* const view = registry_.find(only)) {
+    const FrameTimes::Part part(ctx.ui.times, view->name());
     panel(ctx, *view, view->choices(ctx.app), room, true);
   }
   ImGui::End();
@@ -137,6 +136,25 @@ void Workspace::follow_plots(Context& ctx, const StepAxis& before) {
   else
     return;
   ctx.moving = true;
+}
+
+/// What lies around the panels: warnings, the step ruler, the status bar. Takes its height from `room`.
+void Workspace::bars(Context& ctx, Rect& room) {
+  {
+    const FrameTimes::Part part(ctx.ui.times, "strips");
+    banner(ctx, room);
+    notice_strip(ctx, room);
+    copy_strip(ctx, room);
+  }
+  const Rect ruler = room.take_top(kStepRuler);
+  placed_.push_back({"steps", ruler, {}, false, ImGui::IsWindowFocused()});
+  {
+    const FrameTimes::Part part(ctx.ui.times, "step ruler");
+    step_ruler(ctx, ruler);
+  }
+  const FrameTimes::Part part(ctx.ui.times, "status bar");
+  status_bar(ctx, room.take_bottom(kStatusBar));
+  finding_strip(ctx, room);
 }
 
 /// Draws above the panels: sheet of keys, menus, dialogs, tooltips, the frame of a paused

@@ -42,6 +42,7 @@ class Workspace {
 
  private:
   void keys(Context& ctx);
+  void bars(Context& ctx, Rect& room);
   void follow_plots(Context& ctx, const StepAxis& before);
   // menus.cpp
   float menu_bar(Context& ctx);
@@ -71,6 +72,8 @@ class Workspace {
   void panel_window(Context& ctx, const std::string& name);
   /// `named`: with its title; returns the part of the title line where the panel can be dragged.
   Rect panel(Context& ctx, View& view, const std::vector<Choice>& choices, Rect room, bool named);
+  /// Which of two runs the panel shows, a button for the other one; removes its width from `room`.
+  static void run_mark(Context& ctx, Rect& room);
   void panel_menu(Context& ctx, const View& view, const Rect& title);
   /// Marks that a panel does not cover the whole run yet; removes its height from `room`.
   void partial_mark(Context& ctx, Rect& room);

@@ -54,13 +54,14 @@ TEST(AlignedPhases, ATimeOfAHasAPositionOnTheScaleAndWhereOnlyBGoesOnThereIsNone
   const store::Store a = run_of({{forward, 0, 10}, {backward, 10, 30}}, 30);
   const store::Store b = run_of({{forward, 0, 20}, {backward, 20, 30}}, 30);
   const std::vector<AlignedPart> parts = align_steps(a, a.steps()[0], b, b.steps()[0], AlignBy::phase);
-  EXPECT_EQ(position_of(parts, 4 * kMs), 4 * kMs);
-  EXPECT_EQ(position_of(parts, 12 * kMs), 22 * kMs) << "its backward begins where that of B does";
-  EXPECT_EQ(position_of(parts, 31 * kMs), std::nullopt) << "after the step";
-  EXPECT_EQ(time_of_a(parts, 22 * kMs), 12 * kMs);
-  EXPECT_EQ(time_of_a(parts, 4 * kMs), 4 * kMs);
-  EXPECT_EQ(time_of_a(parts, 15 * kMs), std::nullopt) << "only B is still in its forward";
-  EXPECT_EQ(time_of_a(parts, -1), std::nullopt);
+  EXPECT_EQ(position_of(parts, AlignedRun::a, 4 * kMs), 4 * kMs);
+  EXPECT_EQ(position_of(parts, AlignedRun::a, 12 * kMs), 22 * kMs)
+      << "its backward begins where that of B does";
+  EXPECT_EQ(position_of(parts, AlignedRun::a, 31 * kMs), std::nullopt) << "after the step";
+  EXPECT_EQ(time_of(parts, AlignedRun::a, 22 * kMs), 12 * kMs);
+  EXPECT_EQ(time_of(parts, AlignedRun::a, 4 * kMs), 4 * kMs);
+  EXPECT_EQ(time_of(parts, AlignedRun::a, 15 * kMs), std::nullopt) << "only B is still in its forward";
+  EXPECT_EQ(time_of(parts, AlignedRun::a, -1), std::nullopt);
 }
 
 TEST(AlignedPhases, EachBeginsAtTheSamePlaceHoweverLongTheOnesBeforeTook) {

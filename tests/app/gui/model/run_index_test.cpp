@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -89,6 +90,39 @@ TEST_F(Model, IndexOfAGrowingStoreEqualsTheIndexOfAWholeOne) {
     }
     EXPECT_EQ(index.waits(rank.rank).size(), app_.run->index().waits(rank.rank).size());
   }
+}
+
+TEST_F(Model, AnIndexMadeInPartsIsThatOfOneCallAndCoversNothingBefore) {
+  const store::StepRow& step = data().steps()[1];
+  const RunIndex::Window window{step.begin_ns, step.end_ns};
+  RunIndex whole, parts;
+  whole.update(data(), Completeness::complete, window);
+  int calls = 1;
+  for (; !parts.advance(data(), Completeness::complete, window, std::chrono::nanoseconds(0)); ++calls)
+    EXPECT_FALSE(parts.covers(window.begin_ns, window.end_ns));
+  EXPECT_GE(calls, static_cast<int>(data().ranks().size())) << "a part of a rank in each";
+  EXPECT_TRUE(parts.covers(window.begin_ns, window.end_ns));
+  for (const store::RankRow& row : data().ranks()) {
+    ASSERT_FALSE(whole.fetches(row.rank).empty());
+    ASSERT_EQ(parts.fetches(row.rank).size(), whole.fetches(row.rank).size());
+    for (std::size_t i = 0; i < whole.fetches(row.rank).size(); ++i) {
+      EXPECT_EQ(parts.fetches(row.rank)[i].gather, whole.fetches(row.rank)[i].gather);
+      EXPECT_EQ(parts.fetches(row.rank)[i].outcome(), whole.fetches(row.rank)[i].outcome());
+    }
+    EXPECT_EQ(parts.waits(row.rank).size(), whole.waits(row.rank).size());
+  }
+}
+
+TEST_F(Model, AnotherWindowBeginsAnIndexAnew) {
+  RunIndex index;
+  const std::int64_t end = data().end_ns();
+  EXPECT_FALSE(index.advance(data(), Completeness::complete, {0, end / 2}, std::chrono::nanoseconds(0)));
+  while (!index.advance(data(), Completeness::complete, {end / 2, end}, std::chrono::nanoseconds(0))) {
+  }
+  EXPECT_FALSE(index.covers(0, end / 4));
+  EXPECT_TRUE(index.covers(end / 2, end));
+  ASSERT_FALSE(index.fetches(0).empty());
+  EXPECT_GE(index.fetches(0).front().started_ns, end / 2);
 }
 
 TEST_F(Model, AnIndexCoversOnlyWhatItWasAskedFor) {

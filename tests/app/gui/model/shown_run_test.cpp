@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/gui/model/connection_facts.h"
+#include "app/gui/model/labelled_run.h"
 #include "app/gui/model/places.h"
 #include "app/gui/model/trace_info.h"
 #include "app/store/recording.h"
@@ -70,6 +72,88 @@ TEST_F(Model, WithoutASecondRunNothingIsSwapped) {
   app_.swap_runs();
   EXPECT_NE(app_.run, nullptr);
   EXPECT_EQ(app_.selection.kind, SelectionKind::rank) << "and nothing is forgotten";
+}
+
+TEST_F(Model, TheOtherRunIsShownAtTheSameStepsAndTheFirstOneAgainAsItWas) {
+  store::SyntheticOptions slow;
+  slow.compute_gflops = 20;
+  app_.other = std::make_unique<Session>(store::make_synthetic_store(slow));
+  app_.other->settle();
+  const std::uint64_t a = app_.run->number(), b = app_.other->number();
+  ASSERT_TRUE(app_.go_to_step(data().steps()[1].step));
+  app_.time.advance(100);  // where the glide ends
+  app_.select_rank(1);
+  follow_param(app_.timeline, 2);
+  const TimeRange before = app_.time.goal();
+  const std::int64_t cursor = *app_.cursor_ns;
+
+  app_.show_other_run();
+  EXPECT_EQ(app_.run->number(), b);
+  EXPECT_STREQ(app_.letter_of(*app_.run), "B");
+  EXPECT_STREQ(app_.letter_of(*app_.other), "A");
+  EXPECT_EQ(app_.run_a().number(), a) << "A stays A";
+  EXPECT_EQ(app_.run_b()->number(), b);
+  const store::StepRow& same = data().steps()[1];
+  EXPECT_LT(app_.time.range().begin_ns, same.begin_ns);
+  EXPECT_GT(app_.time.range().end_ns, same.end_ns);
+  ASSERT_TRUE(app_.cursor_ns);
+  EXPECT_GT(*app_.cursor_ns, same.begin_ns);
+  EXPECT_LT(*app_.cursor_ns, same.end_ns);
+  EXPECT_EQ(app_.selection.kind, SelectionKind::rank);
+  EXPECT_EQ(app_.selection.rank, 1U);
+  EXPECT_TRUE(follows(app_.timeline, 2));
+
+  app_.show_other_run();
+  EXPECT_EQ(app_.run->number(), a);
+  EXPECT_STREQ(app_.letter_of(*app_.run), "A");
+  EXPECT_NEAR(static_cast<double>(app_.time.range().begin_ns), static_cast<double>(before.begin_ns), 1000);
+  EXPECT_NEAR(static_cast<double>(app_.time.range().end_ns), static_cast<double>(before.end_ns), 1000);
+  EXPECT_NEAR(static_cast<double>(*app_.cursor_ns), static_cast<double>(cursor), 1000);
+}
+
+TEST_F(Model, ASpanIsSelectedAgainWhenItsRunIsShownAgain) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store({.seed = 2}));
+  app_.other->settle();
+  const store::LaneId lane{0, ev::StreamId::compute};
+  const std::vector<store::Span> spans = data().spans(lane, 0);
+  ASSERT_FALSE(spans.empty());
+  app_.select_span(lane, spans.front());
+  app_.show_other_run();
+  EXPECT_EQ(app_.selection.kind, SelectionKind::none);
+  app_.show_other_run();
+  ASSERT_TRUE(app_.selection.span);
+  EXPECT_EQ(app_.selection.span->begin_ns, spans.front().begin_ns);
+}
+
+TEST_F(Model, OneRunHasNoLetterAndNoOtherOne) {
+  const std::uint64_t run = app_.run->number();
+  EXPECT_STREQ(app_.letter_of(*app_.run), "");
+  app_.show_other_run();
+  EXPECT_EQ(app_.run->number(), run);
+  EXPECT_EQ(labelled_runs(app_).size(), 1U);
+}
+
+TEST_F(Model, AThenBWhicheverIsShown) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store({.seed = 2}));
+  const std::uint64_t a = app_.run->number();
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<LabelledRun> runs = labelled_runs(app_);
+    ASSERT_EQ(runs.size(), 2U);
+    EXPECT_EQ(runs[0].run->number(), a);
+    EXPECT_STREQ(runs[0].letter, "A");
+    EXPECT_STREQ(runs[1].letter, "B");
+    EXPECT_STREQ(shown_run(app_).letter, i == 0 ? "A" : "B");
+    app_.show_other_run();
+  }
+}
+
+TEST_F(Model, SwappingExchangesTheLettersAndShowsA) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store({.seed = 2}));
+  const std::uint64_t b = app_.other->number();
+  app_.show_other_run();
+  app_.swap_runs();
+  EXPECT_EQ(app_.run->number(), b);
+  EXPECT_STREQ(app_.letter_of(*app_.run), "A");
 }
 
 class Reopened : public ::testing::Test {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "app/gui/model/names.h"
 #include "app/gui/views/compared_tables.h"
@@ -84,6 +85,58 @@ TEST_F(ComparePanel, ASecondRunCanBeALiveOne) {
   Written panel(app_, "compare", 900, 500);
   panel.click(*panel.place_of("Connect to a live run"));
   EXPECT_EQ(panel.frame().workspace().ui().dialog, Dialog::connect_second);
+}
+
+/// Two runs of which panels show one at a time.
+class ShownOfTwo : public ComparePanel {
+ protected:
+  ShownOfTwo() : a_(app_.run->number()), b_(app_.other->number()) {}
+  const std::uint64_t a_, b_;
+};
+
+TEST_F(ShownOfTwo, ThePanelOfOneRunNamesItAndAClickOnTheLetterShowsTheOther) {
+  for (const char* name : {"memory", "overview", "timeline", "partition", "statistics", "flame", "messages",
+                           "buckets", "stepper", "inspector", "trace_info"}) {
+    Written panel(app_, name, 1200, 600);
+    const std::string title(panel.frame().workspace().registry().find(name)->title());
+    const auto place = panel.place_of(title + "A");
+    ASSERT_TRUE(place) << name << ": " << panel.text();
+    // The letter is at the end of these words, on their line.
+    const float width = ImGui::CalcTextSize(title.c_str()).x;
+    for (float x = place->x + width; app_.run->number() == a_ && x < place->x + width + 60; x += 6)
+      panel.click({x, place->y});
+    EXPECT_EQ(app_.run->number(), b_) << name;
+    EXPECT_TRUE(panel.has(title + "B")) << name << ": " << panel.text();
+    app_.show_other_run();
+    ASSERT_EQ(app_.run->number(), a_);
+  }
+}
+
+TEST_F(ShownOfTwo, WithOneRunNoPanelHasALetter) {
+  app_.other.reset();
+  Written panel(app_, "memory", 1200, 600);
+  EXPECT_FALSE(panel.has("Memory A")) << panel.text();
+}
+
+TEST_F(ShownOfTwo, AKeyShowsTheOtherRun) {
+  Written window(app_, "workspace", 1600, 900);
+  window.frame().press('X');
+  window.frames();
+  EXPECT_EQ(app_.run->number(), b_);
+  window.frame().press('X');
+  window.frames();
+  EXPECT_EQ(app_.run->number(), a_);
+}
+
+TEST_F(ShownOfTwo, CompareKeepsItsLettersWhicheverRunIsShown) {
+  const auto first = [](const Written& panel) {
+    return panel.text().substr(0, panel.text().find("Figures"));
+  };
+  Written panel(app_, "compare", 1400, 1000);
+  const std::string before = first(panel);
+  app_.show_other_run();
+  panel.frames();
+  EXPECT_EQ(first(panel), before);
 }
 
 }  // namespace
