@@ -10,6 +10,7 @@
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/timeline_marks.h"
 #include "app/store/lane.h"
+#include "app/store/lane_name.h"
 
 namespace shardscope::gui {
 namespace {
@@ -64,9 +65,14 @@ void AlignedRows::label(const AlignedLane& lane, const Rect& whole, const Rect& 
   const auto drawn = std::ranges::count_if(picture_.shown, of_shown);
   const auto known = std::ranges::count_if(picture_.lanes, same);
   const Rect place{whole.x + 30, row.y, kGutter - 34, row.h};
-  ctx_.canvas.text_in(place, lane.waits() ? "waits" : word(lane.stream), ctx_.colors().muted, Font::small);
-  if (drawn < known && ctx_.hovered(place))
-    ctx_.tip(std::to_string(drawn) + " of " + std::to_string(known) +
+  // As in the timeline, where an attached run has names of its own for lanes.
+  const std::string given = lane.waits() ? "waits" : store::given_lane_name(store_, {rank_, lane.stream});
+  const std::string name = given.empty() ? word(lane.stream) : given;
+  const bool cut = ctx_.canvas.text_in(place, name, ctx_.colors().muted, Font::small);
+  if (!ctx_.hovered(place)) return;
+  if (cut) ctx_.tip(name);
+  if (drawn < known)
+    ctx_.tip((cut ? name + ": " : "") + std::to_string(drawn) + " of " + std::to_string(known) +
              " depths are drawn: a higher panel shows the others");
 }
 

@@ -31,7 +31,7 @@ struct AlignedHit {
 
 class AlignedRows {
  public:
-  static constexpr float kGutter = 112;    ///< width of the row labels, in pixels
+  static constexpr float kGutter = 136;    ///< width of the row labels ("all-gather copy-in"), in pixels
   static constexpr float kLowestRow = 13;  ///< with less height inner depths are left out
 
   AlignedRows(Context& ctx, const AlignedPicture& picture, std::size_t run, std::uint32_t rank);
