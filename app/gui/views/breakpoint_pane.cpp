@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/gui/model/names.h"
+#include "app/gui/views/imgui_text.h"
 
 namespace shardscope::gui {
 
@@ -71,11 +72,11 @@ void BreakpointPane::row(AppState& app, std::size_t which, float width,
   if (!state.empty()) {
     ImGui::SameLine();
     ImGui::TextDisabled("%s", state.c_str());
-    if (tip != nullptr) ImGui::SetItemTooltip("%s", tip);
+    if (tip != nullptr) item_tip("%s", tip);
   }
   ImGui::SameLine(std::max(0.0F, width - 34));
   if (ImGui::SmallButton("x")) removed = which;
-  ImGui::SetItemTooltip("Removes the breakpoint");
+  item_tip("Removes the breakpoint");
   ImGui::PopID();
 }
 
@@ -145,7 +146,7 @@ bool BreakpointPane::choose(const store::Store& store) {
   if (next_.kind == BreakKind::bucket) {
     bool any = next_.id == ev::kNoId;
     if (ImGui::Checkbox("any", &any)) next_.id = any ? ev::kNoId : 0;
-    ImGui::SetItemTooltip("Off: one, by its number as in the panel Buckets");
+    item_tip("Off: one, by its number as in the panel Buckets");
     ImGui::SameLine();
     if (any) return true;
     int bucket = static_cast<int>(next_.id);

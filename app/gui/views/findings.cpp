@@ -199,7 +199,7 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
       ImGui::SetClipboardText(text.c_str());
       ctx.ui.say("Copied: " + text);
     }
-    ImGui::SetItemTooltip("%s\n%s", tip, text.c_str());
+    item_tip("%s\n%s", tip, text.c_str());
   };
   text_line("Cost", detail.cost);
   text_line("Next", finding.next_step);
@@ -238,9 +238,8 @@ void FindingsView::figures(Context& ctx, const Row& row) const {
     }
     ImGui::EndDisabled();
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) {
-      ImGui::SetTooltip("%s",
-                        possible ? "Opens the panel What if with these settings changed; click Simulate there"
-                                 : "What if needs a recording: record the run and open the recording");
+      padded_tip("%s", possible ? "Opens the panel What if with these settings changed; click Simulate there"
+                                : "What if needs a recording: record the run and open the recording");
     }
   }
   ImGui::EndTable();

@@ -2,6 +2,8 @@
 
 #include <imgui_internal.h>
 
+#include <cstdarg>
+
 namespace shardscope::gui {
 
 namespace {
@@ -15,7 +17,36 @@ int grow(ImGuiInputTextCallbackData* data) {
   return 0;
 }
 
+void show_tip(const char* format, va_list values) {
+  constexpr float kWidest = 420;
+  ImGuiTextBuffer text;
+  text.appendfv(format, values);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {8, 8});
+  if (ImGui::BeginTooltipEx(ImGuiTooltipFlags_OverridePrevious, ImGuiWindowFlags_None)) {
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + kWidest);
+    ImGui::TextUnformatted(text.begin(), text.end());
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+  }
+  ImGui::PopStyleVar();
+}
+
 }  // namespace
+
+void padded_tip(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  show_tip(format, values);
+  va_end(values);
+}
+
+void item_tip(const char* format, ...) {
+  if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) return;
+  va_list values;
+  va_start(values, format);
+  show_tip(format, values);
+  va_end(values);
+}
 
 bool text_area(const char* id, std::string& text, ImVec2 size) {
   return ImGui::InputTextMultiline(id, text.data(), text.capacity() + 1, size,

@@ -1,4 +1,4 @@
-// ImGui's text field for std::string, truncated lines, and ImGui's fonts by our names.
+// ImGui's text field for std::string, truncated lines, tips, and ImGui's fonts by our names.
 #pragma once
 
 #include <imgui.h>
@@ -17,6 +17,11 @@ bool text_area(const char* id, std::string& text, ImVec2 size);
 
 /// One line at ImGui's cursor, truncated with an ellipsis to the available width.
 void cut_line(Canvas& canvas, const std::string& text, Rgb color);
+
+/// ImGui::SetTooltip() with the padding and width of the other tips: the theme's windows have no padding.
+void padded_tip(const char* format, ...) IM_FMTARGS(1);
+/// The same, when the item before is hovered.
+void item_tip(const char* format, ...) IM_FMTARGS(1);
 
 /// Whether an arrow key has entered the scrolling list with this id; call right before its BeginTable(). Then
 /// focus its first row with SetKeyboardFocusHere(): ImGui itself treats such a list as one item until Enter

@@ -55,10 +55,10 @@ void MessagesView::filters(Context& ctx, Rect& room) {
   ImGui::Combo("##least", &least_, "all\0warnings and errors\0errors\0");
   place(110);
   ImGui::Combo("##source", &source_, "every source\0ranks\0collector\0commands\0");
-  ImGui::SetItemTooltip("From a rank, from the run's collector, or a command of a viewer");
+  item_tip("From a rank, from the run's collector, or a command of a viewer");
   place(72);
   ImGui::InputTextWithHint("##rank", "rank", rank_.data(), rank_.size(), ImGuiInputTextFlags_CharsDecimal);
-  ImGui::SetItemTooltip("Only messages of this rank; empty: of all");
+  item_tip("Only messages of this rank; empty: of all");
 }
 
 void MessagesView::draw(Context& ctx, Rect room) {

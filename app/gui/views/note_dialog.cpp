@@ -50,7 +50,7 @@ void Dialogs::note(Context& ctx) {
   ImGui::SameLine();
   ImGui::SetNextItemWidth(kTimeField);
   entered |= text_field("##begin", "12.5 ms", times_.begin, ImGuiInputTextFlags_EnterReturnsTrue);
-  ImGui::SetItemTooltip("Since the run's first event: ns, us, ms, s, min or h");
+  item_tip("Since the run's first event: ns, us, ms, s, min or h");
   ImGui::SameLine();
   ImGui::TextDisabled("to");
   ImGui::SameLine();

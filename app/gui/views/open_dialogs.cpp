@@ -139,7 +139,7 @@ void Dialogs::connect(Context& ctx, const Parts& parts, bool second) {
       key_ = key;
     }
     if (!what.empty()) {
-      ImGui::SetItemTooltip("%s", what.c_str());
+      item_tip("%s", what.c_str());
       ImGui::SameLine(kAddress);
       cut_line(ctx.canvas, what, ctx.colors().muted);
     }

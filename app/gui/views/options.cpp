@@ -68,7 +68,7 @@ void OptionsView::items(Context& ctx) {
         "The lanes of reductions, with the marks of flushes",
         "The lanes of steps, micro-steps and pauses",
         "Curves over time: memory, live elements, loss, counters of the program"};
-    ImGui::SetItemTooltip("%s", kTips[static_cast<int>(what)]);
+    item_tip("%s", kTips[static_cast<int>(what)]);
   }
   const std::string hidden = hidden_text(view);
   if (!hidden.empty()) ImGui::TextColored(ink(ctx.colors().warning), "%s", hidden.c_str());
@@ -104,7 +104,7 @@ void OptionsView::steps(Context& ctx) {
   if (ImGui::InputDouble("step time target", &ms, 0, 0, ms > 0 ? "%.6g ms" : "none",
                          ImGuiInputTextFlags_CharsDecimal))
     view.step_target_ns = ms > 0 && ms < 1e12 ? std::llround(ms * 1e6) : 0;
-  ImGui::SetItemTooltip(
+  item_tip(
       "Without pauses, in milliseconds; 0: none. The step ruler has a line at the target, and the time over "
       "target is red");
   const std::int64_t median = bars_.median_ns();
@@ -124,7 +124,7 @@ void OptionsView::steps(Context& ctx) {
   if (ImGui::InputInt("newest steps in view while following", &followed))
     ctx.app.timeline.view.followed_steps = static_cast<std::uint32_t>(
         std::clamp(followed, 0, static_cast<int>(ViewOptions::kMostFollowedSteps)));
-  ImGui::SetItemTooltip(
+  item_tip(
       "Of a live run that the timeline follows; 0: the range keeps its length. Zooming overrides it until "
       "following is resumed");
 }
@@ -133,9 +133,9 @@ void OptionsView::axes(Context& ctx) {
   ViewOptions& view = ctx.app.timeline.view;
   ImGui::SeparatorText("Axes of time");
   ImGui::Checkbox("memory shows the timeline's range", &view.memory_linked);
-  ImGui::SetItemTooltip("Zooming one zooms the other. Off: the memory curve has a range of its own");
+  item_tip("Zooming one zooms the other. Off: the memory curve has a range of its own");
   ImGui::Checkbox("plots per step show the timeline's range", &view.steps_linked);
-  ImGui::SetItemTooltip(
+  item_tip(
       "Loss, step time, tokens/s and others: zooming one zooms the timeline. They show two steps at least. "
       "Off: "
       "they share a range of steps of their own");

@@ -64,7 +64,7 @@ void Dialogs::palette(Context& ctx, const Parts& parts) {
       cut = cut || ImGui::CalcTextSize(entry.hint.c_str()).x > ImGui::GetContentRegionAvail().x;
       cut_line(ctx.canvas, entry.hint, ctx.colors().muted);
       if (over && cut)
-        ImGui::SetTooltip("%s%s%s", entry.text.c_str(), entry.hint.empty() ? "" : "\n", entry.hint.c_str());
+        padded_tip("%s%s%s", entry.text.c_str(), entry.hint.empty() ? "" : "\n", entry.hint.c_str());
       ImGui::PopID();
     }
     ImGui::EndTable();

@@ -18,14 +18,14 @@ constexpr float kPageWidth = 720;
 void ways_to_open(Context& ctx) {
   const auto way = [&](const char* label, const char* tip, Dialog dialog) {
     if (ImGui::Button(label)) ctx.ui.open(dialog);
-    ImGui::SetItemTooltip("%s", tip);
+    item_tip("%s", tip);
     ImGui::SameLine();
   };
   way("Open a recording...", "A file *.zscope (Ctrl+O); it can also be dropped here, and two to compare them",
       Dialog::open_recording);
   way("Connect to a run...", "A live run, on this or another machine (Ctrl+Shift+C)", Dialog::connect);
   if (ImGui::Button("Tour on a sample run")) ctx.ui.sample = true;
-  ImGui::SetItemTooltip("Simulates a small ZeRO-3 run with something to find, opens it and shows the panels");
+  item_tip("Simulates a small ZeRO-3 run with something to find, opens it and shows the panels");
 }
 
 /// File name, then its folder; missing files are pale and disabled.
@@ -41,7 +41,7 @@ void recent_file(Context& ctx, const std::string& file) {
     ctx.app.open_request = {file, {}, false};
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip("%s%s", file.c_str(), there ? "" : "\nis no longer there");
+    padded_tip("%s%s", file.c_str(), there ? "" : "\nis no longer there");
   ImGui::PopID();
   ImGui::TableNextColumn();
   cut_line(ctx.canvas, path.parent_path().string(), ctx.colors().muted);
@@ -54,7 +54,7 @@ void endpoint_row(Context& ctx, const Endpoint& endpoint, const std::string& wha
   ImGui::PushID(endpoint.address.c_str());
   if (ImGui::Selectable(endpoint.address.c_str(), false, ImGuiSelectableFlags_SpanAllColumns))
     ctx.app.open_request = {endpoint.address, endpoint.key_file, false};
-  ImGui::SetItemTooltip("%s", what.c_str());
+  item_tip("%s", what.c_str());
   ImGui::PopID();
   ImGui::TableNextColumn();
   cut_line(ctx.canvas, what, ctx.colors().muted);

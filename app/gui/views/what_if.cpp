@@ -103,11 +103,11 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
     ImGui::TextDisabled("%s", setting.label);
   const auto explain = [&] {
     if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
-    ImGui::SetTooltip("%s\n%s%s\nrecorded: %s", setting.key, setting.tip,
-                      used              ? ""
-                      : refused.empty() ? "\nwithout effect at this stage"
-                                        : ("\nnot possible for this run: " + refused).c_str(),
-                      text_of(setting, recorded_.values[which], unset_tip(tables)).c_str());
+    padded_tip("%s\n%s%s\nrecorded: %s", setting.key, setting.tip,
+               used              ? ""
+               : refused.empty() ? "\nwithout effect at this stage"
+                                 : ("\nnot possible for this run: " + refused).c_str(),
+               text_of(setting, recorded_.values[which], unset_tip(tables)).c_str());
   };
   explain();
   ImGui::TableNextColumn();
@@ -155,36 +155,45 @@ void WhatIfView::links() {
     ImGui::TableNextColumn();
     ImGui::AlignTextToFramePadding();
     ImGui::TextDisabled("%s", label);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", tip);
+    if (ImGui::IsItemHovered()) padded_tip("%s", tip);
     ImGui::TableNextColumn();
     ImGui::SetNextItemWidth(-FLT_MIN);
   };
   const auto tip = [](const std::string& refused, const char* otherwise) {
     return refused.empty() ? std::string(otherwise) : "Not possible for this run: " + refused;
   };
+  // A grey control says why it is, as its label does.
+  const auto explain = [&](const std::string& refused) {
+    if (!refused.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+      padded_tip("%s", tip(refused, "").c_str());
+  };
   row("ranks", tip(refused_.ranks, "Ranks of the changed run").c_str());
   ImGui::BeginDisabled(!refused_.ranks.empty());
   int ranks = static_cast<int>(choice_.ranks);
   if (ImGui::InputInt("##ranks", &ranks))
     choice_.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
+  explain(refused_.ranks);
   ImGui::EndDisabled();
   row("ranks per node", tip(refused_.ranks, "Ranks that share a node's links").c_str());
   ImGui::BeginDisabled(!refused_.ranks.empty());
   int per_node = static_cast<int>(choice_.ranks_per_node);
   if (ImGui::InputInt("##per node", &per_node))
     choice_.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
+  explain(refused_.ranks);
   ImGui::EndDisabled();
   // Bandwidth and latency, with units in the fields.
-  const auto link = [](const char* id, double& gb_per_s, double& latency_us) {
+  const auto link = [&](const char* id, double& gb_per_s, double& latency_us) {
     ImGui::PushID(id);
     const float half = (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2;
     ImGui::SetNextItemWidth(half);
     if (ImGui::InputDouble("##bandwidth", &gb_per_s, 0, 0, gb_per_s > 0 ? "%.4g GB/s" : "as fitted"))
       gb_per_s = std::max(0.0, gb_per_s);
+    explain(refused_.links);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(half);
     if (ImGui::InputDouble("##latency", &latency_us, 0, 0, latency_us > 0 ? "%.4g \xc2\xb5s" : "as fitted"))
       latency_us = std::max(0.0, latency_us);
+    explain(refused_.links);
     ImGui::PopID();
   };
   row("link in a node",
@@ -242,7 +251,7 @@ void WhatIfView::buttons(Context& ctx) {
   }
   ImGui::EndDisabled();
   if (!refused_.open_beside.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip("%s", refused_.open_beside.c_str());
+    padded_tip("%s", refused_.open_beside.c_str());
   search_line(ctx);
 }
 
@@ -260,10 +269,9 @@ void WhatIfView::search_line(Context& ctx) {
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip(
-        "%s", refused_.search.empty()
-                  ? "Simulates up to 150 common changes to the recorded settings and lists the fastest"
-                  : ("Not possible for this run: " + refused_.search).c_str());
+    padded_tip("%s", refused_.search.empty()
+                         ? "Simulates up to 150 common changes to the recorded settings and lists the fastest"
+                         : ("Not possible for this run: " + refused_.search).c_str());
   ImGui::SameLine();
   ImGui::BeginDisabled(!searching_);
   if (ImGui::Button("Stop##search")) search_.cancel();
@@ -274,7 +282,7 @@ void WhatIfView::search_line(Context& ctx) {
   if (ImGui::InputDouble("##memory", &memory_gib_, 0, 0,
                          memory_gib_ > 0 ? "within %.4g GiB" : "no memory limit"))
     memory_gib_ = std::max(0.0, memory_gib_);
-  ImGui::SetItemTooltip("Limit on a rank's device memory, for the search; 0: no limit");
+  item_tip("Limit on a rank's device memory, for the search; 0: no limit");
   ImGui::EndDisabled();
 }
 
@@ -400,6 +408,10 @@ void WhatIfView::follow(Context& ctx) {
   shown_ = outcome;
   const bool good = shown_ && shown_->result;
   table_ = good ? metric_table(shown_->result->comparison) : Table{};
+  // Without intervals, as of an attached run, the figures have the room of their column.
+  if (good)
+    table_.columns.back().hidden = std::ranges::none_of(
+        shown_->result->comparison.metrics, [](const auto& row) { return row.interval.has_value(); });
   plan_ = {};
   if (good && !shown_->result->counts.empty())
     plan_ = plan_difference(plan_counts(ctx.app.store(), ctx.app.run->summary()), shown_->result->counts);
