@@ -281,12 +281,15 @@ void FindingsView::draw(Context& ctx, Rect room) {
   if (of_shown_ != app.run->analysis() || of_other_ != other) build(app);
   if (rows_.empty()) {
     const std::string partial = app.run->partial();
+    const bool ended = app.run->recorded();
     ctx.empty(room,
-              app.run->summary().steps == 0 ? "No findings yet"
+              app.run->summary().steps == 0 ? (ended ? "No findings" : "No findings yet")
               : partial.empty()             ? "No problems found"
                                             : "No problems found so far; " + partial,
-              app.run->summary().steps == 0 ? "Findings appear after the first completed steps."
-                                            : findings_looked_for(app.store().recorded_detail()));
+              app.run->summary().steps == 0
+                  ? (ended ? "They are about completed steps, and this recording has none."
+                           : "Findings appear after the first completed steps.")
+                  : findings_looked_for(app.store().recorded_detail()));
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 6};

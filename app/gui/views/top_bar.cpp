@@ -39,8 +39,6 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
   }
   room.take_left(8);
   if (room.w < 60) return;
-  ctx.canvas.vertical(room.x, room.y + 2, room.h - 4, c.line);
-  room.take_left(12);
   const auto steps = app.store().steps();
   const std::optional<std::size_t> at = step_of(steps, app.now_ns());
   const std::optional<std::size_t> measured = measured_step_of(steps, app.now_ns());
@@ -66,6 +64,9 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
     }
     figures.push_back({"loss", {decimal(done->loss, 3), ""}, "Mean over ranks and micro-steps"});
   }
+  if (figures.empty()) return;
+  ctx.canvas.vertical(room.x, room.y + 2, room.h - 4, c.line);
+  room.take_left(12);
   for (const Figure& figure : figures) {
     const float label = figure.label[0] == 0 ? 0 : ctx.canvas.width(figure.label, Font::small) + 6;
     const float number = ctx.canvas.width(figure.value.number, Font::mono) + 1;
