@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/analysis/framework.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/plan_counts.h"
@@ -118,6 +119,10 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
     case WhatIfSetting::Kind::on_off: {
       bool on = value == "true";
       if (ImGui::Checkbox("##on", &on)) set(choice_, which, on ? "true" : "false");
+      if (value != "true" && value != "false") {
+        ImGui::SameLine();
+        ImGui::TextDisabled("%s", value.empty() ? "not recorded" : "differs between groups");
+      }
       break;
     }
     case WhatIfSetting::Kind::choice:
@@ -422,10 +427,13 @@ void WhatIfView::result(Context& ctx, Rect room) {
     return;
   }
   if (!shown_ && !framework.empty()) {
+    const bool on_gpu = analysis::has_times_of_host(ctx.app.store().tables());
     ctx.empty(room, "Change a setting, then click Simulate",
-              "The recorded steps are simulated with your changes: the host's own times stay as recorded, "
-              "gathers, waits and buckets are recomputed. The tooltip of a grey control says why it is not "
-              "possible for this run.");
+              std::string(on_gpu ? "Gathers, buckets and memory are computed with your changes. No times are "
+                                   "predicted for a run on a GPU. "
+                                 : "The recorded steps are simulated with your changes: the host's own times "
+                                   "stay as recorded, gathers, waits and buckets are recomputed. ") +
+                  "The tooltip of a grey control says why it is not possible for this run.");
     return;
   }
   if (!shown_) {
