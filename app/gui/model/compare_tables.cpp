@@ -101,10 +101,17 @@ std::string value_text(const std::optional<double>& value, const std::string& un
   return count(*value, unit.c_str()).text();
 }
 
+std::string with_spread(const std::string& value, const std::string& spread) {
+  const std::size_t space = value.find(' ');
+  const bool same = space != std::string::npos && spread.ends_with(value.substr(space)) &&
+                    spread.find(' ') + value.size() - space == spread.size();
+  return (same ? value.substr(0, space) : value) + " ±" + spread;
+}
+
 Table metric_table(const analysis::Comparison& comparison) {
   Table table;
   table.columns = {
-      {"metric", 1.4F, false, "Median over the measured steps, ± half the interquartile range"},
+      {"metric", 1.4F, false, "Median over the measured steps, ± half the interquartile range", false, 118},
       {comparison.simulated_a ? "A, simulated" : "A", 1.1F, true},
       {comparison.simulated_b ? "B, simulated" : "B", 1.1F, true},
       {"B against A", 1.3F, true,
@@ -115,7 +122,7 @@ Table metric_table(const analysis::Comparison& comparison) {
   for (const analysis::Difference& row : comparison.metrics) {
     const auto cell = [&](const std::optional<double>& value, double spread) {
       std::string text = value_text(value, row.unit);
-      if (value && spread > 0) text += " ±" + value_text(spread, row.unit);
+      if (value && spread > 0) text = with_spread(text, value_text(spread, row.unit));
       return number_cell(value, std::move(text));
     };
     const auto change = change_of(row);

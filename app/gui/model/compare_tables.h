@@ -28,6 +28,8 @@ struct Change {
 
 /// A figure with its unit, scaled for reading.
 [[nodiscard]] std::string value_text(const std::optional<double>& value, const std::string& unit);
+/// "78 ±0.5 %"; with both units where they differ: "61.5 ms ±382 µs".
+[[nodiscard]] std::string with_spread(const std::string& value, const std::string& spread);
 
 /// "-0.30 to +0.12 ms".
 [[nodiscard]] std::string interval_text(const analysis::ConfidenceInterval& interval,

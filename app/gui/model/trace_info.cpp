@@ -30,7 +30,7 @@ namespace {
 
 class Rows {
  public:
-  Rows() { table.columns = {{"what", 0.6F}, {"value", 2}, {"note", 1.2F}}; }
+  Rows() { table.columns = {{"what", 0.9F}, {"value", 1.4F}, {"note", 1.7F}}; }
   void section(const std::string& name) { section_ = name; }
   void add(const std::string& what, std::string value, const std::string& note = {},
            Tone tone = Tone::normal) {

@@ -69,6 +69,12 @@ std::string value_at(const ev::RunTables& tables, const WhatIfSetting& setting, 
   return set ? value : by_default(stage);
 }
 
+/// FSDP2 and DDP have no configuration file.
+bool set_by_calls(const ev::RunTables& tables) {
+  const analysis::Framework framework = analysis::framework_of(tables);
+  return framework == analysis::Framework::fsdp2 || framework == analysis::Framework::ddp;
+}
+
 /// The stage of a value in the panel; empty: not in the configuration.
 std::int32_t stage_of(const std::string& value, const ev::RunTables& tables) {
   return value.empty() ? tables.stage : std::atoi(value.c_str());
@@ -174,26 +180,6 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        3,
        3,
        "Shards of parameters in host memory"},
-      {"train_micro_batch_size_per_gpu",
-       "micro-batch per rank",
-       Kind::count,
-       1,
-       1024,
-       {},
-       0,
-       3,
-       "Sequences that a rank computes at a time",
-       "sequences"},
-      {"gradient_accumulation_steps",
-       "micro-steps per step",
-       Kind::count,
-       1,
-       1024,
-       {},
-       0,
-       3,
-       "Passes over micro-batches whose gradients are accumulated before a step of the optimizer",
-       "micro-steps"},
       {.key = "fully_shard.reshard_after_forward",
        .label = "reshard_after_forward",
        .kind = Kind::on_off,
@@ -226,6 +212,26 @@ const std::vector<WhatIfSetting>& what_if_settings() {
        .most = 4096,
        .tip = "Gradients that are reduced at once, beside the backward",
        .unit = "MiB"},
+      {"train_micro_batch_size_per_gpu",
+       "micro-batch per rank",
+       Kind::count,
+       1,
+       1024,
+       {},
+       0,
+       3,
+       "Sequences that a rank computes at a time",
+       "sequences"},
+      {"gradient_accumulation_steps",
+       "micro-steps per step",
+       Kind::count,
+       1,
+       1024,
+       {},
+       0,
+       3,
+       "Passes over micro-batches whose gradients are accumulated before a step of the optimizer",
+       "micro-steps"},
   };
   return settings;
 }
@@ -239,8 +245,16 @@ bool is_offered(const WhatIfSetting& setting, const ev::RunTables& tables) {
   return zero || !key.starts_with("zero_optimization.");
 }
 
-std::string text_of(const WhatIfSetting& setting, const std::string& value) {
-  if (value.empty()) return "default";
+const char* unset_text(const ev::RunTables& tables) {
+  return set_by_calls(tables) ? "as recorded" : "default";
+}
+
+const char* unset_tip(const ev::RunTables& tables) {
+  return set_by_calls(tables) ? "not known, a call in the script may have set it" : "default";
+}
+
+std::string text_of(const WhatIfSetting& setting, const std::string& value, const char* unset) {
+  if (value.empty()) return unset;
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc{} || end != value.data() + value.size()) return value;

@@ -31,7 +31,12 @@ struct WhatIfSetting {
   const char* unit = "";  ///< of a count
 };
 /// "500 000 000 elements"; "default" for an empty value.
-[[nodiscard]] std::string text_of(const WhatIfSetting& setting, const std::string& value);
+[[nodiscard]] std::string text_of(const WhatIfSetting& setting, const std::string& value,
+                                  const char* unset = "default");
+/// Texts of a value that the recording does not have, in a control and in its tip. Calls in a script may have
+/// set it, so it need not be the default.
+[[nodiscard]] const char* unset_text(const instrumentation::RunTables& tables);
+[[nodiscard]] const char* unset_tip(const instrumentation::RunTables& tables);
 /// Escapes the text for use as a printf format: a recording's configuration may contain '%'.
 [[nodiscard]] std::string as_format(std::string_view text);
 [[nodiscard]] const std::vector<WhatIfSetting>& what_if_settings();

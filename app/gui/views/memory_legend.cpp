@@ -15,10 +15,11 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kBesidePanel = 264;
-constexpr float kNarrow = 196;  ///< without the column of the peak
+constexpr float kAmount = 60;   ///< "1.58 MiB" and a space before it
+constexpr float kNarrow = 172;  ///< without the column of the peak
+constexpr float kBesidePanel = kNarrow + kAmount;
+constexpr float kRoomForPeak = 500;  ///< of the panel: more than half of it is the curve's
 constexpr float kLegendLine = 18;
-constexpr float kAmount = 68;
 constexpr float kAroundName = 28;  ///< of a name below the curve: square before, space after
 
 void draw_amount(Context& ctx, const Rect& place, std::int64_t value) {
@@ -95,7 +96,7 @@ bool MemoryLegend::toggled(Context& ctx, const Rect& place, ev::MemoryCategory c
   return !off;
 }
 
-float MemoryLegend::width_beside(float panel) { return panel > 720 ? kBesidePanel : kNarrow; }
+float MemoryLegend::width_beside(float panel) { return panel > kRoomForPeak ? kBesidePanel : kNarrow; }
 
 void MemoryLegend::draw_beside(Context& ctx, Rect room, const std::vector<ev::MemoryCategory>& used,
                                const store::MemorySample& now, const store::MemorySample& peak) {

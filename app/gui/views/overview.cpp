@@ -29,7 +29,8 @@ class OverviewView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  void figures(Context& ctx, Rect room);
+  void facts(Context& ctx, Rect& room) const;
+  void figures(Context& ctx, Rect& room);
   void verdict(Context& ctx, Rect& room);
   [[nodiscard]] Table rank_table(const AppState& app) const;
   void refresh(const AppState& app);
@@ -64,13 +65,37 @@ std::vector<Choice> OverviewView::choices(const AppState&) {
            }}};
 }
 
+constexpr float kBetween = 12;  ///< between facts, and between figures
+constexpr float kFigureHeight = 48;
+constexpr float kLowestPlots = 84;
+
 struct Figure {
   const char* label;
   Quantity value;
   std::string formula;
 };
 
-void OverviewView::figures(Context& ctx, Rect room) {
+/// What the run is, on a second line where one is too short.
+void OverviewView::facts(Context& ctx, Rect& room) const {
+  const AppState& app = ctx.app;
+  Identity identity = identify(app.store());
+  std::vector<std::string> all{std::move(identity.model)};
+  all.insert(all.end(), identity.facts.begin(), identity.facts.end());
+  if (!identity.link.empty()) all.push_back(identity.link);
+  all.push_back(count(static_cast<double>(app.store().tables().elems)).text() + " parameters");
+  Rect line = room.take_top(22);
+  const float left = line.x;
+  for (const std::string& fact : all) {
+    const float w = ctx.canvas.width(fact, Font::body);
+    if (w > line.w && line.x > left) line = room.take_top(22);
+    ctx.canvas.text_in(line, fact, ctx.colors().muted, Font::body);
+    line.take_left(w + kBetween);
+  }
+  room.take_top(4);
+}
+
+/// The most important first, in as many rows as leave room for the curves and some ranks.
+void OverviewView::figures(Context& ctx, Rect& room) {
   const analysis::Summary& s = ctx.app.run->summary();
   const Palette& c = ctx.colors();
   std::optional<std::int64_t> wait;
@@ -107,15 +132,27 @@ void OverviewView::figures(Context& ctx, Rect room) {
     }
     all.push_back({"padding", percent(s.micro_batches->padding_pct()), std::move(how)});
   }
-  const auto columns = std::clamp(static_cast<int>(room.w / 150), 1, static_cast<int>(all.size()));
-  const float w = room.w / static_cast<float>(columns);
-  for (int i = 0; i < columns; ++i) {
-    Rect cell{room.x + static_cast<float>(i) * w, room.y, w - 12, room.h};
+  float widest = 0;
+  for (const Figure& figure : all) widest = std::max(widest, ctx.canvas.width(figure.label, Font::small) + 1);
+  const int n = static_cast<int>(all.size());
+  int columns = std::clamp(static_cast<int>((room.w + kBetween) / (widest + kBetween)), 1, n);
+  constexpr float kSomeRanks = 94;
+  const int rows = std::clamp(static_cast<int>((room.h - kLowestPlots - kSomeRanks) / kFigureHeight), 1,
+                              (n + columns - 1) / columns);
+  columns = std::min(columns, (n + rows - 1) / rows);
+  // Where not all fit, those that are not known are left out first.
+  if (rows * columns < n)
+    std::ranges::stable_partition(all, [](const Figure& one) { return one.value.number != kMissing; });
+  const float w = (room.w + kBetween) / static_cast<float>(columns);
+  const Rect place = room.take_top(kFigureHeight * static_cast<float>(rows));
+  for (int i = 0; i < std::min(n, rows * columns); ++i) {
+    Rect cell{place.x + static_cast<float>(i % columns) * w,
+              place.y + static_cast<float>(i / columns) * kFigureHeight, w - kBetween, kFigureHeight};
     const Rect whole = cell;
     const Figure& figure = all[static_cast<std::size_t>(i)];
     ctx.canvas.text_in(cell.take_top(18), figure.label, c.muted, Font::small);
     const float number = std::min(cell.w, ctx.canvas.width(figure.value.number, Font::mono_title) + 1);
-    const Rect line = cell.take_top(32);
+    const Rect line = cell.take_top(28);
     ctx.canvas.text_in({line.x, line.y, number, line.h}, figure.value.number, c.text, Font::mono_title);
     ctx.canvas.text_in({line.x + number + 6, line.y + 8, line.w - number - 6, 20}, figure.value.unit, c.muted,
                        Font::body);
@@ -129,14 +166,20 @@ void OverviewView::verdict(Context& ctx, Rect& room) {
   const auto worst = std::ranges::max_element(
       findings, {}, [](const analysis::Finding& f) { return static_cast<int>(f.severity); });
   if (worst == findings.end() || worst->severity == ev::Severity::info) return;
-  Rect line = room.take_top(30);
+  const float title_width = ctx.canvas.width(worst->title, Font::strong) + kBetween;
+  constexpr float kEdge = 16;
+  // In a narrow panel the evidence has a line of its own.
+  const bool two_lines = room.h > 360 &&
+                         title_width + ctx.canvas.width(worst->evidence, Font::small) > room.w - 2 * kEdge &&
+                         title_width > room.w / 2;
+  Rect line = room.take_top(two_lines ? 48 : 30);
   const Rgb color = worst->severity == ev::Severity::error ? c.of(Meaning::trouble) : c.warning;
   ctx.canvas.fill(line, color, 0.14F, 3);
   ctx.canvas.fill({line.x, line.y, 4, line.h}, color, 1, 2);
-  line = line.inset(16, 0);
-  const float w = std::min(line.w, ctx.canvas.width(worst->title, Font::strong) + 12);
+  line = line.inset(kEdge, two_lines ? 4 : 0);
   const Rect whole = line;
-  ctx.canvas.text_in(line.take_left(w), worst->title, c.text, Font::strong);
+  ctx.canvas.text_in(two_lines ? line.take_top(20) : line.take_left(std::min(line.w, title_width)),
+                     worst->title, c.text, Font::strong);
   ctx.canvas.text_in(line, worst->evidence, mix(c.muted, c.text, 0.5F), Font::small);
   if (ctx.hovered(whole))
     ctx.tip(worst->evidence + "\nNext: " + worst->next_step + "\nClick to see the findings");
@@ -253,10 +296,12 @@ void OverviewView::plots(Context& ctx, Rect room) {
   std::vector<double> measured = s.step_ms;
   if (measured.size() > 1) measured.erase(measured.begin());
   const bool distribution = room.w > 900 && measured.size() > 3;
-  const bool side_by_side = room.w > 560;
-  constexpr float kLowest = 68;  // minimum readable height when stacked
-  const auto fit = static_cast<std::size_t>(std::max(1.0F, room.h / kLowest));
-  if (!side_by_side && all.size() > fit) all.resize(fit);
+  constexpr float kLowest = 68;      // minimum readable height when stacked
+  constexpr float kNarrowest = 180;  // and width side by side
+  const auto stacked = static_cast<std::size_t>(std::max(1.0F, room.h / kLowest));
+  const auto beside = static_cast<std::size_t>(std::max(1.0F, room.w / kNarrowest));
+  const bool side_by_side = room.w > 560 || beside > stacked;
+  if (const auto fit = side_by_side ? beside : stacked; all.size() > fit) all.resize(fit);
   const auto n = static_cast<float>(all.size() + (distribution ? 1 : 0));
   const float width = (room.w - 24 * (n - 1)) / n;
   const float height = room.h / n;
@@ -282,23 +327,15 @@ void OverviewView::draw(Context& ctx, Rect room) {
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   const bool alone = room.h > 420;
-  if (alone) {
-    const Identity identity = identify(app.store());
-    std::string line = identity.model;
-    for (const std::string& fact : identity.facts) line += "   " + fact;
-    if (!identity.link.empty()) line += "   " + identity.link;
-    line += "   " + count(static_cast<double>(app.store().tables().elems)).text() + " parameters";
-    ctx.canvas.text_in(room.take_top(22), line, ctx.colors().muted, Font::body);
-    room.take_top(8);
-  }
+  if (alone) facts(ctx, room);
   verdict(ctx, room);
-  figures(ctx, room.take_top(54));
+  figures(ctx, room);
   room.take_top(8);
   const float rank_rows = 46 + 24 * static_cast<float>(app.store().ranks().size());
   if (room.h > 190) {
     // Alone in a window the plots use the room that few ranks leave.
     const float rest = room.h - rank_rows - 12;
-    const float plot_height = std::clamp(rest, 100.0F, alone ? std::max(rest, room.h * 0.62F) : 140.0F);
+    const float plot_height = std::clamp(rest, kLowestPlots, alone ? std::max(rest, room.h * 0.62F) : 140.0F);
     plots(ctx, room.take_top(plot_height));
     room.take_top(12);
   }

@@ -43,6 +43,9 @@ double last_of(const Curve& curve) {
   return last == curve.values.rend() ? NAN : *last;
 }
 
+/// In a low plot the legend would cover the curves: their names are in the header.
+constexpr float kLegendRoom = 260;
+
 /// Title at the left; colour, name and last value of each curve at the right, while they fit.
 void head_of_curves(Context& ctx, Rect head, const StepPlot& plot) {
   const Palette& c = ctx.colors();
@@ -277,8 +280,6 @@ int step_plot(Context& ctx, const Rect& rect, const StepPlot& asked) {
     if (keys.chosen || keys.menu) step_plot_menu(ctx, room, asked, count, {});
     return step_by_keys(ctx, keys, asked, count);
   }
-  // In a low plot the legend would cover the curves: their names are in the header.
-  constexpr float kLegendRoom = 110;
   const bool legend = plot.curves.size() > 1 && room.h >= kLegendRoom;
   if (!begin_plot(ctx, ("##" + asked.title).c_str(), room,
                   ImPlotFlags_NoMenus | (legend ? 0 : ImPlotFlags_NoLegend)))
@@ -392,7 +393,8 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
   for (const auto& one : values) most = std::max(most, one.size());
   // Equal bins for all curves, by the largest one: Rice's rule, 2 n^(1/3).
   const int bins = std::clamp(static_cast<int>(std::ceil(2 * std::cbrt(static_cast<double>(most)))), 4, 80);
-  const bool legend = plot.curves.size() > 1;
+  const bool several = plot.curves.size() > 1;
+  const bool legend = several && room.h >= kLegendRoom;
   // Differs from the name of a step plot with the same title, which would share its axes.
   if (!begin_plot(ctx, ("##" + kept).c_str(), room,
                   ImPlotFlags_NoMenus | (legend ? 0 : ImPlotFlags_NoLegend)))
@@ -415,7 +417,7 @@ void distribution_plot(Context& ctx, const Rect& rect, const Distribution& plot)
     if (values[i].empty()) continue;
     ImPlotSpec spec;
     spec.FillColor = ink(plot.curves[i].color);
-    spec.FillAlpha = legend ? 0.45F : 0.8F;
+    spec.FillAlpha = several ? 0.45F : 0.8F;
     spec.LineColor = ink(plot.curves[i].color);
     if (logarithmic) {
       std::vector<double> shares = shares_in(values[i], edges);

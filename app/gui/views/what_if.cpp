@@ -108,7 +108,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
                       used              ? ""
                       : refused.empty() ? "\nwithout effect at this stage"
                                         : ("\nnot possible for this run: " + refused).c_str(),
-                      text_of(setting, recorded_.values[which]).c_str());
+                      text_of(setting, recorded_.values[which], unset_tip(tables)).c_str());
   };
   explain();
   ImGui::TableNextColumn();
@@ -118,10 +118,12 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
   switch (setting.kind) {
     case WhatIfSetting::Kind::on_off: {
       bool on = value == "true";
+      ImGui::PushItemFlag(ImGuiItemFlags_MixedValue, used && value != "true" && value != "false");  // neither on nor off is known
       if (ImGui::Checkbox("##on", &on)) set(choice_, which, on ? "true" : "false");
-      if (value != "true" && value != "false") {
+      ImGui::PopItemFlag();
+      if (!value.empty() && value != "true" && value != "false") {
         ImGui::SameLine();
-        ImGui::TextDisabled("%s", value.empty() ? "not recorded" : "differs between groups");
+        ImGui::TextDisabled("differs between groups");
       }
       break;
     }
@@ -141,7 +143,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
       std::int64_t number = std::atoll(value.c_str());
       // Text without conversions as format: ImGui displays it, and edits the number.
       if (ImGui::SliderScalar("##count", ImGuiDataType_S64, &number, &setting.least, &setting.most,
-                              as_format(text_of(setting, value)).c_str(),
+                              as_format(text_of(setting, value, unset_text(tables))).c_str(),
                               ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
         set(choice_, which, std::to_string(number));
       break;
@@ -272,11 +274,13 @@ void WhatIfView::search_line(Context& ctx) {
   if (ImGui::Button("Stop##search")) search_.cancel();
   ImGui::EndDisabled();
   ImGui::SameLine();
+  ImGui::BeginDisabled(!refused_.search.empty());
   ImGui::SetNextItemWidth(-FLT_MIN);
   if (ImGui::InputDouble("##memory", &memory_gib_, 0, 0,
                          memory_gib_ > 0 ? "within %.4g GiB" : "no memory limit"))
     memory_gib_ = std::max(0.0, memory_gib_);
   ImGui::SetItemTooltip("Limit on a rank's device memory, for the search; 0: no limit");
+  ImGui::EndDisabled();
 }
 
 /// Results of the search; a click chooses a row's settings.

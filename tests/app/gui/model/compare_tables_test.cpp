@@ -101,5 +101,13 @@ TEST(MetricTable, HasTheIntervalOfEachFigureOrAReason) {
   EXPECT_EQ(table.rows[2][4].tip, "B has no value");
 }
 
+TEST(MetricTable, WritesAUnitOnceWhereItIsTheSame) {
+  EXPECT_EQ(with_spread("78 %", "0.5 %"), "78 ±0.5 %");
+  EXPECT_EQ(with_spread("11.2 ms/step", "0.33 ms/step"), "11.2 ±0.33 ms/step");
+  EXPECT_EQ(with_spread("61.5 ms", "382 µs"), "61.5 ms ±382 µs");
+  EXPECT_EQ(with_spread("8.32k tokens/s", "51.0 tokens/s"), "8.32k ±51.0 tokens/s");
+  EXPECT_EQ(with_spread("14", "2"), "14 ±2") << "a count without a unit";
+}
+
 }  // namespace
 }  // namespace shardscope::gui

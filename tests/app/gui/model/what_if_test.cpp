@@ -164,7 +164,11 @@ TEST(WhatIf, OffersTheSettingsThatTheFrameworkHas) {
   EXPECT_TRUE(offered("DistributedDataParallel.bucket_cap_mb"));
   EXPECT_FALSE(offered("zero_optimization.stage"));
   EXPECT_FALSE(offered("fully_shard.reshard_after_forward"));
+  EXPECT_STREQ(unset_text(tables), "as recorded") << "DDP's script may have set it";
+  tables.framework = "DeepSpeed 0.19.8";
+  EXPECT_STREQ(unset_text(tables), "default");
   tables.framework = "FSDP2 (PyTorch 2.15.0)";
+  EXPECT_STREQ(unset_text(tables), "as recorded");
   tables.config_json = R"({"fully_shard": {"reshard_after_forward": true}})";
   const auto at = [](const std::string& key) {
     std::size_t i = 0;
