@@ -96,7 +96,7 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   const bool other = !live && app.other && app.other->recorded();
   if (format == ExportFormat::report && other) {
     ImGui::Checkbox("Compare A and B", &with_other_);
-    ImGui::SetItemTooltip("%s", app.other->source().c_str());
+    ImGui::SetItemTooltip("A: %s\nB: %s", app.run_a().source().c_str(), app.run_b()->source().c_str());
   }
   const bool busy = job_.state().running;
   if (busy) ImGui::TextDisabled("Another export is running");
