@@ -118,7 +118,8 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
   switch (setting.kind) {
     case WhatIfSetting::Kind::on_off: {
       bool on = value == "true";
-      ImGui::PushItemFlag(ImGuiItemFlags_MixedValue, used && value != "true" && value != "false");  // neither on nor off is known
+      ImGui::PushItemFlag(ImGuiItemFlags_MixedValue,
+                          used && value != "true" && value != "false");  // neither on nor off is known
       if (ImGui::Checkbox("##on", &on)) set(choice_, which, on ? "true" : "false");
       ImGui::PopItemFlag();
       if (!value.empty() && value != "true" && value != "false") {
