@@ -76,9 +76,12 @@ constexpr const char* kHowSure =
     "docs/attach/what-if.md says how predictions compared with changed runs; `shardscope ab` measures yours.";
 
 std::string verdict_of(const AttachedRun& run, double change_pct, const std::vector<std::string>& caveats) {
-  if (const std::string& why = run.no_times(); !why.empty())
-    return fmt::format("No time is predicted: {}. Gathers, buckets and memory follow from the settings.",
-                       why);
+  if (const std::string& why = run.no_times(); !why.empty()) {
+    std::string text =
+        fmt::format("No time is predicted: {}. Gathers, buckets and memory follow from the settings.", why);
+    for (const std::string& caveat : caveats) text += " " + caveat;
+    return text;
+  }
   const double error = std::abs(run.model_error_pct());
   std::string text =
       std::abs(change_pct) < 0.05
@@ -95,6 +98,18 @@ nlohmann::json link_json(const analysis::LinkPace& link) {
           {"latency_us", link.latency_us},
           {"transfers", link.transfers},
           {"error_pct", link.error_pct}};
+}
+
+/// Null for a run on a GPU, whose spans have no times of collectives.
+nlohmann::json fitted_json(const analysis::attached::RecordedCosts& costs) {
+  if (!costs.no_times.empty()) return nullptr;
+  return {{"gather", link_json(costs.gather)},
+          {"reduce", link_json(costs.reduce)},
+          {"gather_issue_us", costs.issue.mean_ns * 1e-3},
+          {"gather_unpack_us", costs.unpack.mean_ns * 1e-3},
+          {"bucket_us", costs.flush.mean_ns * 1e-3},
+          {"fetch_hook_us", costs.fetch_ns * 1e-3},
+          {"release_hook_us", costs.release_ns * 1e-3}};
 }
 
 std::string link_text(const analysis::LinkPace& link) {
@@ -118,8 +133,9 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
   }
   if (!question.other_options.empty()) {
     const char* option = question.other_options.front();
-    throw UserError(
-        fmt::format("{}: not for an attached run: {}", option, analysis::attached::why_no_option(option)), 2);
+    throw UserError(fmt::format("{}: not for an attached run: {}", option,
+                                analysis::attached::why_no_option(tables, option)),
+                    2);
   }
   const std::vector<analysis::Change> changes = changes_of(question.sets);
   const bool deepspeed = analysis::framework_of(tables) == analysis::Framework::deepspeed;
@@ -173,14 +189,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         {"framework", tables.framework},
         {"recorded",
          {{"world", tables.world}, {"step_ms", costs.step_ms}, {"model_state_bytes", a.model_state_bytes}}},
-        {"fitted",
-         {{"gather", link_json(costs.gather)},
-          {"reduce", link_json(costs.reduce)},
-          {"gather_issue_us", costs.issue.mean_ns * 1e-3},
-          {"gather_unpack_us", costs.unpack.mean_ns * 1e-3},
-          {"bucket_us", costs.flush.mean_ns * 1e-3},
-          {"fetch_hook_us", costs.fetch_ns * 1e-3},
-          {"release_hook_us", costs.release_ns * 1e-3}}},
+        {"fitted", fitted_json(costs)},
         {"played_steps", costs.steps.size()},
         {"modelled_step_ms", a.step_ms},
         {"model_error_pct", run.model_error_pct()},

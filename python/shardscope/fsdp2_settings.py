@@ -7,7 +7,8 @@
 | FSDPParam.offload_to_cpu, pin_memory | offload_policy |
 | FSDPState._states_to_forward_prefetch, _states_to_backward_prefetch | at how many modules the script names what to prefetch |
 
-They are compared and shown; nothing is computed from them but where model states are (offload_policy).
+They are compared and shown. Of reshard_after_forward and the explicit prefetches what-if reads whether it can replay the run; where
+model states are follows from offload_policy.
 """
 import collections
 

@@ -9,10 +9,7 @@ Megatron-Core, Colossal-AI; and of the modules inside FSDP2's groups.
 
 Adds no node to the graph, as a module's own backward hooks would: hooks of tensors see a gradient and return nothing.
 
-FSDP2's hooks emit the spans and gates of its groups' modules (fsdp2.py). torch calls the hooks of one tensor in the order in
-which they were registered: where a group returns what a module in it returned, that module's backward would begin before its
-group's, and where a module returns what a group returned, after it. So the order of spans is that of the calls: a module waits
-until its group has begun, and a group's backward begins those around it first.
+FSDP2's hooks emit the spans and gates of its groups' modules (fsdp2.py). src/module_backward.h has the order of backwards.
 
 The hooks are C++: src/module_calls.cpp, src/module_backward.cpp. torch's own are functions in Python, which dynamo can trace.
 """
@@ -87,7 +84,7 @@ def _leaving(module, args, result):
 
 
 def _failed(error):
-    _adapter.failed("torch.nn.Module.__call__", error)
+    _adapter.failed("a module", error)  # of its call or of its tensors
     unwatch()
 
 

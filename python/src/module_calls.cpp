@@ -15,6 +15,7 @@
 #include "session.h"
 #include "shardscope/shardscope.h"
 #include "tensors.h"
+#include "wrapper.h"
 
 namespace shardscope::python {
 namespace {
@@ -23,8 +24,8 @@ namespace {
 /// calls every module, after a matrix product has evicted the caches.
 class ModuleCalls {
  public:
-  /// `graph_task`: torch's id of the running backward, or -1; `failed`: called with an exception of a hook,
-  /// which is not rethrown. `session` must outlive this.
+  /// `graph_task`: torch's id of the running backward, or -1; `failed`: called with an exception of a hook;
+  /// neither that one nor one that it raises is rethrown. `session` must outlive this.
   ModuleCalls(SessionState& session, nb::object tensor, nb::object make_table, nb::object graph_task,
               nb::object failed)
       : session_(session),
@@ -72,12 +73,13 @@ class ModuleCalls {
   void guarded(const Body& body) {
     try {
       body();
+      return;
     } catch (nb::python_error& error) {
-      if (!error.matches(PyExc_Exception)) throw;
-      (void)gradients_.failed(error.value());
+      error.restore();
     } catch (const std::exception& error) {
-      (void)gradients_.failed(nb::borrow(PyExc_RuntimeError)(error.what()));
+      PyErr_SetString(PyExc_RuntimeError, error.what());
     }
+    if (!report_failure(gradients_.failed.ptr())) throw nb::python_error();
   }
   template <typename Body>
   void guarded(nb::handle module, const Body& body) {

@@ -82,7 +82,24 @@ class Hooks(unittest.TestCase):
     def test_a_hook_that_raises_is_off_and_the_model_runs_on(self):
         fails = ("modules.calls = _core.ModuleCalls(session, torch.Tensor, None, lambda: 1 / 0, modules._failed)")
         self.assertEqual(shown("(said, x.grad is None, len(torch.nn.modules.module._global_forward_hooks))", fails),
-                         "([('torch.nn.Module.__call__', 'ZeroDivisionError')], False, 0)")
+                         "([('a module', 'ZeroDivisionError')], False, 0)")
+
+    FAILS_TO_REPORT = ("failing = lambda error: (said.append(type(error).__name__), [][0]); "
+                       "modules.calls = _core.ModuleCalls(session, torch.Tensor, None, {graph_task}, failing)")
+
+    def test_what_the_report_of_a_failure_raises_does_not_reach_the_training(self):
+        before = self.FAILS_TO_REPORT.format(graph_task="lambda: 1 / 0")
+        self.assertEqual(shown("x.grad.tolist()", before), shown("x.grad.tolist()", "modules.watch = lambda model: None"))
+        self.assertEqual(shown("set(said)", before), "{'ZeroDivisionError'}")
+
+    def test_neither_does_it_after_an_exception_of_c_plus_plus(self):
+        before = self.FAILS_TO_REPORT.format(graph_task="lambda: 'no number'")
+        self.assertEqual(shown("(set(said), x.grad is None)", before), "({'RuntimeError'}, False)")
+
+    def test_an_interrupt_reaches_the_training(self):
+        interrupt = "lambda: (_ for _ in ()).throw(KeyboardInterrupt())"
+        with self.assertRaisesRegex(AssertionError, "KeyboardInterrupt"):
+            shown("said", f"modules.calls = _core.ModuleCalls(session, torch.Tensor, None, {interrupt}, modules._failed)")
 
 
 if __name__ == "__main__":

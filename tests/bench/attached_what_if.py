@@ -158,10 +158,15 @@ def main():
         if not rows:
             print(f"| {base} | {name_of(sets)} |" + " - |" * 12)
             continue
-        ms, after, states, step, error, bytes_ = (statistics.median(column) for column in zip(*rows))
+        # Without times where a replay of the recorded settings missed the recorded step.
+        timed = [row for row in rows if row[4] is not None]
+        ms, after, states = (statistics.median(row[i] for row in rows) for i in (0, 1, 2))
+        bytes_ = statistics.median(row[5] for row in rows)
+        step, error = (statistics.median(row[i] for row in timed) if timed else None for i in (3, 4))
+        times = f"{step:.0f} | {percent(step, after)} | {error:+.1f} %" if timed else "- | - | -"
         mib = 1 << 20
         print(f"| {base} | {name_of(sets)} | {' | '.join(counts)} | {states / mib:.2f} | {bytes_ / mib:.2f} | {percent(bytes_, states)} "
-              f"| {ms:.0f} | {after:.0f} | {step:.0f} | {percent(step, after)} | {error:+.1f} % |", flush=True)
+              f"| {ms:.0f} | {after:.0f} | {times} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,10 @@ class Script {
   void play(int rounds) {
     frames("first", 1);
     frames("open", 60);
-    if (rounds > 0) frame_.times().clear();  // the figures are of what follows
+    if (rounds > 0) {  // the figures are of what follows
+      frame_.times().clear();
+      between_.clear();
+    }
     for (int round = 0; round < rounds; ++round) {
       key("whole run", 'F');
       const float x = std::uniform_real_distribution<float>(0.3F, 0.9F)(random_);
@@ -66,18 +69,18 @@ class Script {
  private:
   void frames(const std::string& what, int count) {
     for (; count > 0; --count) {
-      float began = thread_cpu_ms();
+      double began = thread_cpu_ms();
       (void)app_.run->poll(std::chrono::microseconds(4000));
       (void)app_.tick(seconds_);
       {
         const AppState::Turn turn = app_.turn();
         (void)app_.find.advance(app_, std::chrono::milliseconds(3));
       }
-      between_.add(thread_cpu_ms() - began);
+      between_.add(static_cast<float>(thread_cpu_ms() - began));
       ImGui::GetIO().DeltaTime = kFrame_s;
       began = thread_cpu_ms();
       (void)frame_.build(app_, "workspace", seconds_ += static_cast<double>(kFrame_s));
-      by_action_[what].add(thread_cpu_ms() - began);
+      by_action_[what].add(static_cast<float>(thread_cpu_ms() - began));
     }
   }
   [[nodiscard]] ImVec2 in_lanes(float x) {

@@ -77,7 +77,7 @@ bool reduces_as_recorded(const RecordedCosts& costs, const StepActions& actions)
 
 StepActions planned_bucket_actions(const RecordedCosts& costs, const BucketSettings& settings,
                                    std::int64_t micro_steps, std::int64_t elem_bytes) {
-  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(micro_steps, 1));
+  const std::size_t count = checked_micro_steps(costs, micro_steps);
   StepActions out;
   out.micro_steps.assign(count, std::vector<PieceActions>(costs.pieces.size()));
   const std::map<plan::ParamId, std::size_t> ready = ready_pieces(costs);

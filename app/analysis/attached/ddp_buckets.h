@@ -1,6 +1,6 @@
 // DistributedDataParallel's buckets in an attached run: where each was reduced, and which there are with
-// another size. As in Reducer (torch/csrc/distributed/c10d/reducer.cpp), which makes them in the order in
-// which gradients became ready in its first backward.
+// another size. As in Reducer (torch/csrc/distributed/c10d/reducer.cpp), with the recorded order of
+// gradients.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 #include "app/analysis/attached/ddp_settings.h"
 
 #include <charconv>
-#include <cmath>
 
 #include "app/analysis/attached/setting_values.h"
 
@@ -33,7 +32,7 @@ void change_ddp_setting(const Change& change, BucketSettings& settings) {
   const char* const last = change.value.data() + change.value.size();
   const auto [end, error] = std::from_chars(change.value.data(), last, mb);
   if (error != std::errc{} || end != last || !(mb > 0 && mb <= kMostMb))
-    refuse(change, "give a number of MiB above 0");
+    refuse(change, fmt::format("give a number of MiB above 0, at most {}", kMostMb));
   settings.cap_bytes = static_cast<std::int64_t>(mb * (1 << 20));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 namespace shardscope::analysis::attached {
@@ -14,7 +15,8 @@ struct GroupState {
   Held held = Held::sharded;
   std::uint32_t gather = 0;
   bool in_backward = false;           ///< its backward has begun and its gradients are not reduced
-  bool has_gradient = false;          ///< an unreduced one
+  bool has_gradient = false;          ///< whole, at the end of its backward
+  bool keeps_gradient = false;        ///< whole, for a later micro-step that reduces
   bool has_shard = false;             ///< a reduced gradient, of this rank's shard
   std::vector<std::size_t> forwards;  ///< its places in the order of forwards, last one last
 };
@@ -138,12 +140,18 @@ class GroupPlanner {
     // As recorded: the hooks count a group's whole gradients at the end of its backward.
     state.has_gradient = true;
     note_peak();
+    state.keeps_gradient = !reduces;
     if (!reduces) return;
     actions.flushed_elems.push_back(elems);
     decisions.reduced.push_back(group);
     ++sums_->flushes;
     state.has_gradient = false;
     state.has_shard = true;
+  }
+  /// Bytes of an element of a whole gradient, which has the type of the gathered parameter. A gather of
+  /// several types is one of bytes.
+  [[nodiscard]] double whole_bytes() const {
+    return costs_.gather_elem_bytes >= 2 ? costs_.gather_elem_bytes : static_cast<double>(grad_bytes_);
   }
   void note_peak() {
     double bytes = 0;
@@ -152,7 +160,10 @@ class GroupPlanner {
       const ParamGroup& group = costs_.groups[i];
       const auto gradients = static_cast<double>(group.trained_elems);
       if (states_[i].held != Held::sharded) gathered += group.elems;
-      if (states_[i].has_gradient) bytes += gradients * costs_.gather_elem_bytes;
+      if (states_[i].keeps_gradient)
+        bytes += gradients * std::max(whole_bytes(), costs_.reduce_elem_bytes);
+      else if (states_[i].has_gradient)
+        bytes += gradients * whole_bytes();
       if (states_[i].has_shard) bytes += gradients / costs_.world * static_cast<double>(grad_bytes_);
     }
     sums_->peak_gathered_elems = std::max(sums_->peak_gathered_elems, gathered);
@@ -182,11 +193,25 @@ bool reduces(const RecordedCosts& costs, const GroupSettings& settings, std::siz
                              [](const GroupDecisions& piece) { return !piece.reduced.empty(); });
 }
 
+/// Of the script's own lists for the backward only those groups are known that had to be gathered.
+void refuse_unknown_prefetch(const RecordedCosts& costs, const GroupSettings& settings) {
+  if (!costs.explicit_backward || settings.groups_to_backward_prefetch) return;
+  if (settings.reshard_after_forward || settings.root_reshard_after_forward)
+    throw std::invalid_argument(
+        "reshard_after_forward: the script names groups to prefetch in the backward, and the recording shows "
+        "only those that had to be gathered; give fully_shard.groups_to_backward_prefetch too");
+}
+
 }  // namespace
 
 GroupPlan planned_group_actions(const RecordedCosts& costs, const GroupSettings& settings,
                                 std::int64_t micro_steps, std::int64_t grad_bytes) {
-  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(micro_steps, 1));
+  refuse_unknown_prefetch(costs, settings);
+  if (settings.reduce_last_only && micro_steps <= 1)
+    throw std::invalid_argument(
+        "fully_shard.reduce_in_last_micro_step_only: it does nothing with one micro-step; give "
+        "gradient_accumulation_steps too");
+  const std::size_t count = checked_micro_steps(costs, micro_steps);
   GroupPlan out;
   out.actions.micro_steps.assign(count, std::vector<PieceActions>(costs.pieces.size()));
   out.decisions.assign(count, std::vector<GroupDecisions>(costs.pieces.size()));

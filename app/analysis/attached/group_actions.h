@@ -31,6 +31,7 @@ struct GroupPlan {
   std::int64_t peak_gradient_bytes = 0;
 };
 
+/// Throws std::invalid_argument for settings whose decisions the recording does not determine.
 [[nodiscard]] GroupPlan planned_group_actions(const RecordedCosts& costs, const GroupSettings& settings,
                                               std::int64_t micro_steps, std::int64_t grad_bytes);
 

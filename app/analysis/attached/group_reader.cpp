@@ -26,6 +26,9 @@ bool in_flight(const ev::Event& event) {
          change.module != ev::kNoId;
 }
 
+/// Of a group: more than any model has. Sums over a step stay within 64 bits.
+constexpr std::int64_t kMostGroupElems = std::int64_t{1} << 42;
+
 /// Reads the pieces of a step in order.
 class GroupReader {
  public:
@@ -57,6 +60,10 @@ class GroupReader {
   GroupsOfStep result(std::vector<std::vector<GroupDecisions>> decisions) && {
     if (!missing_.empty()) return {std::move(missing_), {}, {}};
     if (groups_.empty()) return {"no group of parameters was gathered in a step", {}, {}};
+    for (const ParamGroup& group : groups_) {
+      if (group.elems <= 0 || group.elems > kMostGroupElems || group.trained_elems > kMostGroupElems)
+        return {"a gather of a group has no valid number of elements", {}, {}};
+    }
     return {{}, std::move(groups_), std::move(decisions)};
   }
 
@@ -79,7 +86,6 @@ class GroupReader {
       if (backward_) group.resharded = true;
     }
     if (defining_.contains(change.gather)) {
-      group.params.push_back(plan::ParamId{change.param});
       of_param_[change.param] = known->second;
     } else if (!of_param_.contains(change.param) || of_param_[change.param] != known->second) {
       missing_ = "one module gathers several groups of parameters, and which is which was not recorded";

@@ -151,15 +151,19 @@ std::vector<Piece> with_backward_ends(const std::vector<Piece>& pieces, const pl
   return out;
 }
 
+std::size_t checked_micro_steps(const RecordedCosts& costs, std::int64_t micro_steps) {
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(micro_steps, 1));
+  if (count * costs.pieces.size() > kMostActions) {
+    throw std::invalid_argument(fmt::format(
+        "gradient_accumulation_steps = {}: {} module boundaries in a step; a replay takes up to {}", count,
+        count * costs.pieces.size(), kMostActions));
+  }
+  return count;
+}
+
 StepActions planned_actions(const RecordedCosts& costs, const plan::ZeroConfig& zero) {
   StepActions actions;
-  const auto micro_steps =
-      static_cast<std::size_t>(std::max<std::int64_t>(zero.gradient_accumulation_steps, 1));
-  if (micro_steps * costs.pieces.size() > kMostActions) {
-    throw std::invalid_argument(fmt::format(
-        "gradient_accumulation_steps = {}: {} module boundaries in a step; a replay takes up to {}",
-        micro_steps, micro_steps * costs.pieces.size(), kMostActions));
-  }
+  const std::size_t micro_steps = checked_micro_steps(costs, zero.gradient_accumulation_steps);
   actions.micro_steps.assign(micro_steps, std::vector<PieceActions>(costs.pieces.size()));
   plan_buckets(costs, zero, actions);
   if (zero.stage < 3) {

@@ -1,5 +1,5 @@
-// The actions of DeepSpeed at each boundary of an attached run with given settings: gathers, waits, buckets.
-// Planned by the scheduler and bucket planner of runtime/plan, which follow DeepSpeed, over the boundaries
+// Actions at each boundary of an attached run with given settings: gathers, waits, buckets. DeepSpeed's are
+// planned by the scheduler and bucket planner of runtime/plan, which follow DeepSpeed, over the boundaries
 // that the run passed.
 #pragma once
 
@@ -31,9 +31,13 @@ struct PieceActions {
 struct StepActions {
   std::vector<std::vector<PieceActions>> micro_steps;  ///< by micro-step, then by piece
   std::vector<std::int64_t> after_elems;               ///< gathers after the update, one entry per collective
-  std::int64_t peak_gathered_elems = 0;                ///< stage 3: peak of gathered elements
+  std::int64_t peak_gathered_elems = 0;                ///< stage 3, FSDP2: peak of gathered elements
   std::int64_t gathers = 0, gathered_elems = 0, flushes = 0;  ///< sums over the micro-steps
 };
+
+/// The number of micro-steps, at least 1. Throws std::invalid_argument if their actions would not fit in
+/// memory.
+[[nodiscard]] std::size_t checked_micro_steps(const RecordedCosts& costs, std::int64_t micro_steps);
 
 /// Plans a step that follows a complete trace, with zero.gradient_accumulation_steps micro-steps. Throws
 /// std::invalid_argument for limits that no scheduler accepts.

@@ -112,10 +112,12 @@ class StepEvents {
   void read_collectives() {
     // Gathers issued by a fetch or prefetch: the others are of persistent parameters, after the step.
     std::map<std::uint32_t, ev::StatusCause> fetched;
-    std::map<std::uint32_t, bool> flushed;
+    std::map<std::uint32_t, std::int64_t> flushed;  // elements
     for (const ev::Event& event : instants_) {
-      if (event.kind == EventKind::bucket_flush)
-        flushed[ev::as<EventKind::bucket_flush>(event).bucket] = true;
+      if (event.kind == EventKind::bucket_flush) {
+        const auto flush = ev::as<EventKind::bucket_flush>(event);
+        flushed[flush.bucket] = flush.elems;
+      }
       if (event.kind != EventKind::param_status) continue;
       const auto change = ev::as<EventKind::param_status>(event);
       if (change.module != ev::kNoId && change.gather != ev::kNoId)
@@ -136,6 +138,11 @@ class StepEvents {
           } else {
             blocked_.push_back(interval);
             if (!bucket) others_.push_back(interval);
+          }
+          if (bucket && beside_) {
+            // Hooks that compress gradients transfer fewer bytes.
+            samples_.reduced_bytes += static_cast<double>(fields.bytes);
+            samples_.reduced_elems += static_cast<double>(flushed.at(fields.group));
           }
           if (bucket) reductions_.emplace(fields.group, span);
           if (!gather && !bucket) return;

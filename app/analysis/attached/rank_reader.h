@@ -26,7 +26,7 @@ struct Samples {
   std::vector<double> idle_fetches, releases;       ///< ns, at boundaries without a gather
   /// Gathers that the module at the boundary needs: number, and how many had ended when the wait began.
   std::uint64_t demanded = 0, demanded_ended = 0;
-  /// Of FSDP2's groups: bytes of their collectives, and elements of their parameters.
+  /// Of FSDP2's groups and DDP's buckets: bytes of their collectives, and their elements.
   double gathered_bytes = 0, gathered_elems = 0, reduced_bytes = 0, reduced_elems = 0;
   /// Adds the collectives of one step, read on all of its ranks.
   void add_step(const Samples& step);

@@ -94,7 +94,6 @@ void add_visits(const store::Store& store, std::uint32_t rank, std::int64_t at_n
 void set_elem_bytes(const ev::RunTables& tables, const Samples& samples, RecordedCosts& out) {
   out.gather_elem_bytes = tables.param_bytes;
   out.reduce_elem_bytes = tables.grad_bytes;
-  if (out.groups.empty()) return;
   if (samples.gathered_elems > 0) out.gather_elem_bytes = samples.gathered_bytes / samples.gathered_elems;
   if (samples.reduced_elems > 0) out.reduce_elem_bytes = samples.reduced_bytes / samples.reduced_elems;
 }
@@ -104,6 +103,17 @@ nlohmann::json group_setting(const ev::RunTables& tables, const std::string& nam
   const nlohmann::json config = parse_foreign(tables.config_json);
   const nlohmann::json::json_pointer at("/fully_shard/" + name);
   return config.is_object() && config.contains(at) ? config[at] : nlohmann::json();
+}
+
+/// Whether a recorded reshard_after_forward is a number of ranks, of some groups at least: where groups
+/// differ the setting has the number of groups by value.
+bool counts_ranks(const nlohmann::json& reshards) {
+  if (reshards.is_number()) return true;
+  if (!reshards.is_object()) return false;
+  return std::ranges::any_of(reshards.items(), [](const auto& value) {
+    return !value.key().empty() &&
+           std::ranges::all_of(value.key(), [](char c) { return c >= '0' && c <= '9'; });
+  });
 }
 
 std::string why_not_measured(const store::Store& store) {
@@ -116,8 +126,9 @@ std::string why_not_measured(const store::Store& store) {
   if (framework_of(tables) == Framework::fsdp2) {
     if (shard_ranks(tables) != tables.world)
       return "its groups are sharded over a part of the ranks, and what replicas reduce is not modelled";
-    if (group_setting(tables, "reshard_after_forward").is_number())
-      return "its groups are resharded to a part of the ranks after their forward, which is not modelled";
+    if (counts_ranks(group_setting(tables, "reshard_after_forward")) ||
+        counts_ranks(group_setting(tables, "root_reshard_after_forward")))
+      return "groups are resharded to a part of the ranks after their forward, which is not modelled";
   }
   return {};
 }

@@ -63,11 +63,10 @@ struct HostCost {
 /// Parameters that FSDP2 gathers and reduces together.
 struct ParamGroup {
   std::uint32_t module = ev::kNoId;  ///< at whose boundaries it is gathered; its hooks reduce its gradients
-  std::vector<plan::ParamId> params;
-  std::int64_t elems = 0;          ///< of its gather: of `params`, with padding
-  std::int64_t trained_elems = 0;  ///< of those whose gradients are reduced
-  bool root = false;               ///< FSDP2 keeps it gathered after its forward unless configured otherwise
-  bool resharded = false;          ///< after its forward
+  std::int64_t elems = 0;            ///< of its gather: its parameters with padding
+  std::int64_t trained_elems = 0;    ///< of those whose gradients are reduced
+  bool root = false;       ///< FSDP2 keeps it gathered after its forward unless configured otherwise
+  bool resharded = false;  ///< after its forward
   /// At its boundaries, in order of issue; indices of groups. In the forward every prefetch is explicitly
   /// configured.
   std::vector<std::size_t> prefetched_in_forward, prefetched_in_backward;

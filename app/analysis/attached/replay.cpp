@@ -28,8 +28,8 @@ double elems_of(const std::vector<GatherAction>& gathers) {
   return sum;
 }
 
-/// Replays one step on all ranks. Gathers run one after another in parallel to the hosts; a reduction blocks
-/// every host until it ends.
+/// Replays one step on all ranks. Gathers run one after another, beside the hosts unless they were recorded
+/// to block them. A reduction blocks every host until it ends; DDP's runs beside the backward.
 class StepPlayer {
  public:
   struct Settings {
@@ -333,7 +333,14 @@ std::int64_t AttachedRun::state_bytes(const plan::ZeroConfig& zero) const {
 
 std::vector<std::string> AttachedRun::caveats(const ReplaySettings& settings) const {
   std::vector<std::string> out;
-  if (in_groups() || is_ddp()) return out;
+  if (in_groups() || is_ddp()) {
+    const bool one = costs_.steps.front().ranks.front().micro_steps.size() == 1;
+    if (one && settings.zero.gradient_accumulation_steps > 1 && !settings.groups.reduce_last_only)
+      out.emplace_back(
+          "The recording has one micro-step a step: each of the others is assumed to reduce its gradients as "
+          "well.");
+    return out;
+  }
   const plan::ZeroConfig &zero = settings.zero, &recorded = settings_.zero;
   if (zero.stage == 3 && recorded.stage < 3) {
     out.emplace_back(
@@ -343,7 +350,7 @@ std::vector<std::string> AttachedRun::caveats(const ReplaySettings& settings) co
         "will rather "
         "take longer.");
   }
-  if (zero.overlap() != recorded.overlap()) {
+  if (zero.overlap() != recorded.overlap() && no_times_.empty()) {
     out.emplace_back(
         "On a CPU overlap_comm changes no time: there are no streams, a bucket's reduction holds the host "
         "either way.");

@@ -27,7 +27,7 @@ struct ReplayOutcome {
   double step_ms = 0;    ///< median of the replayed steps; NaN if times cannot be predicted
   double waited_ms = 0;  ///< mean over steps and ranks: time for which the host waited for communication
   StepActions actions;
-  std::int64_t model_state_bytes = 0;  ///< peak of a rank, as recorded, adjusted for the stage
+  std::int64_t model_state_bytes = 0;  ///< peak of a rank, as recorded, adjusted for the settings
   std::int64_t bucket_bytes = 0;       ///< buffers of gradient buckets
 };
 

@@ -123,13 +123,15 @@ std::string why_not_asked(const instrumentation::RunTables& tables, const std::s
   return "its effect on an attached run is not modelled";
 }
 
-std::string why_no_option(const std::string& option) {
+std::string why_no_option(const instrumentation::RunTables& tables, const std::string& option) {
   if (option == "--search")
     return "settings are looked for among those of Shardscope's own runtime; ask one change after the other";
   if (option == "--ranks" || option == "--ranks-per-node")
     return "how other numbers of ranks share the machine and its links is in no recording of an attached run";
-  if (option == "--link" || option == "--node-link")
+  if (option == "--link" || option == "--node-link") {
+    if (has_times_of_host(tables)) return "no times are predicted for a run on a GPU";
     return "on a CPU a transfer takes the cores that compute, so its time does not follow from a link alone";
+  }
   if (option == "--host-link") return "what is offloaded stays as it was recorded";
   if (option == "--matrix-tflops" || option == "--trial") return "data types are as they were recorded";
   if (option == "--model") return "the model is the recorded tree of modules";
@@ -141,9 +143,9 @@ std::string why_no_option(const std::string& option) {
 namespace {
 
 void change_count(const Change& change, const CountKey& count, plan::ZeroConfig& zero) {
-  constexpr std::int64_t kMostElems = kMost / 64;
+  constexpr std::int64_t kMostCount = kMost / 64;
   const std::int64_t value =
-      count_of(change, count.least, count.key == kMicroSteps ? kMostMicroSteps : kMostElems);
+      count_of(change, count.least, count.key == kMicroSteps ? kMostMicroSteps : kMostCount);
   if (zero.stage < count.first_stage || zero.stage > count.last_stage)
     refuse(change, fmt::format("it does nothing at stage {}", zero.stage));
   zero.*(count.member) = value;

@@ -17,9 +17,9 @@ namespace shardscope::analysis::attached {
 [[nodiscard]] std::string why_no_settings(const instrumentation::RunTables& tables);
 /// Why `key` ("zero_optimization.stage") cannot be changed for this run; empty if it can.
 [[nodiscard]] std::string why_not_asked(const instrumentation::RunTables& tables, const std::string& key);
-/// Why an option of `what-if` ("--search", "--link", "-o") does not apply to an attached run.
-[[nodiscard]] std::string why_no_option(const std::string& option);
-/// The keys that can be changed for a run of the framework: DeepSpeed, at some stage, or FSDP2.
+/// Why an option of `what-if` ("--search", "--link", "-o") does not apply to this attached run.
+[[nodiscard]] std::string why_no_option(const instrumentation::RunTables& tables, const std::string& option);
+/// The keys that can be changed for a run of the framework: DeepSpeed (at some stage), FSDP2 or DDP.
 [[nodiscard]] const std::vector<std::string>& supported_keys(Framework framework);
 
 /// Applies the changes to the recorded settings. Throws std::invalid_argument: key, value, why it cannot be

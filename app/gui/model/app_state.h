@@ -61,7 +61,8 @@ struct AppState {
     return other == nullptr ? "" : &which == &run_a() ? "A" : "B";
   }
   /// Shows the other run in all panels, at the same place: steps, ranks, and by name what is selected. What
-  /// it lacks is as it was when it was shown last. No effect without a second run.
+  /// it lacks is as it was when it was shown last, as are the user's order of its ranks and the places to go
+  /// back to. Choices in What if begin anew. No effect without a second run.
   void show_other_run();
   void show_run(const Session& which) {
     if (&which == other.get()) show_other_run();
@@ -203,6 +204,8 @@ struct AppState {
     Selection selection;
     PlaceHistory history;
     bool follow = true;
+    RankOrder order = RankOrder::number;
+    std::vector<std::uint32_t> own_order;
   };
   NotShown not_shown_;
   /// Resets selection, ranges, measurements and search results of the previous run.

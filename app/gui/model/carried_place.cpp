@@ -1,6 +1,7 @@
 #include "app/gui/model/carried_place.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ const store::StepRow* step_in(const store::Store& store, std::uint32_t number) {
   const std::span<const store::StepRow> steps = store.steps();
   const auto found = std::ranges::lower_bound(steps, number, {}, &store::StepRow::step);
   return found == steps.end() || found->step != number ? nullptr : &*found;
+}
+
+/// Recorded times can be any number: so sums and differences of three of them fit.
+std::int64_t bounded(std::int64_t at_ns) {
+  constexpr std::int64_t kFarthest = INT64_MAX / 8;  // 36 years
+  return std::clamp(at_ns, -kFarthest, kFarthest);
 }
 
 /// A step of both runs.
@@ -42,18 +49,20 @@ CommonStep common_step(const store::Store& from, const store::Store& to, std::in
 
 std::int64_t carried_time(const store::Store& from, const store::Store& to, std::int64_t at_ns) {
   const auto [in_from, in_to] = common_step(from, to, at_ns);
+  at_ns = bounded(at_ns);
   if (in_from == nullptr) return at_ns;
-  const std::int64_t begin = in_from->begin_ns, end = end_of(from, *in_from);
-  if (at_ns <= begin || end <= begin) return in_to->begin_ns + (at_ns - begin);
-  if (at_ns >= end) return end_of(to, *in_to) + (at_ns - end);
+  const std::int64_t begin = bounded(in_from->begin_ns), end = bounded(end_of(from, *in_from));
+  const std::int64_t begin_to = bounded(in_to->begin_ns), end_to = bounded(end_of(to, *in_to));
+  if (at_ns <= begin || end <= begin) return begin_to + (at_ns - begin);
+  if (at_ns >= end) return end_to + (at_ns - end);
   const double part = static_cast<double>(at_ns - begin) / static_cast<double>(end - begin);
-  return in_to->begin_ns +
-         static_cast<std::int64_t>(part * static_cast<double>(end_of(to, *in_to) - in_to->begin_ns));
+  return begin_to + static_cast<std::int64_t>(part * static_cast<double>(end_to - begin_to));
 }
 
 TimeRange carried_range(const store::Store& from, const store::Store& to, TimeRange range) {
   const TimeRange out{carried_time(from, to, range.begin_ns), carried_time(from, to, range.end_ns)};
-  return out.length() > 0 ? out : TimeRange{out.begin_ns, out.begin_ns + range.length()};
+  return out.length() > 0 ? out
+                          : TimeRange{out.begin_ns, out.begin_ns + std::max<std::int64_t>(range.length(), 1)};
 }
 
 std::uint32_t param_named(const store::Store& store, std::string_view name) {

@@ -13,6 +13,7 @@
 
 #include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
+#include "app/collector/viewer.h"
 #include "app/export/chrome.h"
 #include "app/export/csv.h"
 #include "app/export/html_report.h"
@@ -125,8 +126,9 @@ void ExportJob::report(const Order& order, const store::Store& store, const stor
   // Unreadable notes are reported by the panel Notes.
   std::vector<exporter::Note> notes;
   try {
-    notes = exporter::read_notes(exporter::notes_path(order.recording),
-                                 store.has_tables() ? store.tables().run_id : std::string());
+    if (!order.live)
+      notes = exporter::read_notes(exporter::notes_path(order.recording),
+                                   store.has_tables() ? store.tables().run_id : std::string());
   } catch (const std::runtime_error&) {
     notes.clear();
   }
@@ -168,14 +170,51 @@ void ExportJob::write(const Order& order, const store::Store& store, const store
   }
 }
 
+store::Store ExportJob::read_live(const Order& order, store::RecordingInfo& info) {
+  using Link = collector::Viewer::Link;
+  constexpr std::chrono::seconds kMostSilence{20};
+  info.path = order.recording;
+  collector::Viewer viewer(order.recording, order.key_file);
+  store::Store store;
+  auto changed = std::chrono::steady_clock::now();
+  std::uint64_t most_behind = 1;
+  for (Link link = viewer.link(); link != Link::live && link != Link::ended; link = viewer.link()) {
+    go_on_or_end();
+    const auto now = std::chrono::steady_clock::now();
+    if (viewer.poll(store, std::chrono::milliseconds(50))) {
+      changed = now;
+    } else if (now - changed > kMostSilence) {
+      throw std::runtime_error(order.recording + ": the collector does not answer");
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const std::uint64_t behind = viewer.traffic().items_behind;
+    most_behind = std::max(most_behind, behind);
+    const std::lock_guard lock(mutex_);
+    state_.share = 1 - static_cast<double>(behind) / static_cast<double>(most_behind);
+  }
+  if (!store.has_tables()) throw std::runtime_error(order.recording + ": no event of any rank has arrived");
+  if (const std::uint64_t missing = viewer.traffic().items_missing; missing > 0)
+    info.problems.push_back("the collector had already discarded " + std::to_string(missing) +
+                            " chunks of events and messages");
+  if (viewer.link() != Link::ended)
+    info.problems.push_back("read while the run went on: what came later is not here");
+  return store;
+}
+
+store::Store ExportJob::read(const Order& order, store::RecordingInfo& info) {
+  say(order.live ? "reading the run so far" : "reading the recording");
+  return order.live ? read_live(order, info)
+                    : store::open_recording(order.recording, &info, store::Verify::as_read);
+}
+
 void ExportJob::run(const Order& order) {
   std::string problem;
   bool ended = false;
   try {
-    say("reading the recording");
     exporter::refuse_recording(order.target);
     store::RecordingInfo info;
-    const store::Store store = store::open_recording(order.recording, &info, store::Verify::as_read);
+    const store::Store store = read(order, info);
     go_on_or_end();
     write(order, store, info);
   } catch (const ExportCancelled&) {

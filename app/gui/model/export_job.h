@@ -34,7 +34,9 @@ class ExportJob {
   struct Order {
     ExportFormat format{};
     std::string recording, target;
-    std::string other = {};  ///< report: second run of a comparison
+    bool live = false;          ///< `recording` is the endpoint of a live run, which is read as far as it is
+    std::string key_file = {};  ///< for an endpoint that needs one
+    std::string other = {};     ///< report: second run of a comparison
     std::optional<std::pair<std::int64_t, std::int64_t>> range_ns = {};  ///< not for report, Kineto
     std::optional<std::pair<std::uint32_t, std::uint32_t>> steps = {};   ///< Kineto: first and last step
   };
@@ -56,6 +58,9 @@ class ExportJob {
 
  private:
   void run(const Order& order);
+  store::Store read(const Order& order, store::RecordingInfo& info);
+  /// The run so far, over a connection of its own: the window's own store may lack what it did not ask for.
+  store::Store read_live(const Order& order, store::RecordingInfo& info);
   void write(const Order& order, const store::Store& store, const store::RecordingInfo& info);
   analysis::Digest digest(const store::Store& store, const char* of_what);
   void report(const Order& order, const store::Store& store, const store::RecordingInfo& info);

@@ -21,10 +21,10 @@ float quantile_of(std::vector<float> values, double q) {
 
 }  // namespace
 
-float thread_cpu_ms() {
+double thread_cpu_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
 void FrameTimes::add_part(std::string_view name, float ms) {
@@ -77,10 +77,10 @@ std::string FrameTimes::parts_text() const {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.worst() > b.worst(); });
-  std::string out = "part, ms            frames   median      p95    worst   in the worst frame\n";
+  std::string out = "part, ms                    frames   median      p95    worst   in the worst frame\n";
   for (const Row& row : rows) {
     std::array<char, 160> line{};
-    std::snprintf(line.data(), line.size(), "%-18s %7zu %8.3f %8.3f %8.3f %8.3f\n", row.name.c_str(),
+    std::snprintf(line.data(), line.size(), "%-26s %7zu %8.3f %8.3f %8.3f %8.3f\n", row.name.c_str(),
                   row.ms.size(), static_cast<double>(quantile_of(row.ms, 0.5)),
                   static_cast<double>(quantile_of(row.ms, 0.95)), static_cast<double>(row.worst()),
                   static_cast<double>(row.in_worst));

@@ -10,7 +10,7 @@
 namespace shardscope::gui {
 
 /// CPU time of the calling thread: what other programs and the GL driver's threads take is not in it.
-[[nodiscard]] float thread_cpu_ms();
+[[nodiscard]] double thread_cpu_ms();
 
 /// Times of the newest frames. Without the GL driver, which draws after a frame is built.
 class FrameTimes {
@@ -34,7 +34,7 @@ class FrameTimes {
     Part(FrameTimes* times, std::string_view name)
         : times_(times), name_(name), began_(times != nullptr ? thread_cpu_ms() : 0) {}
     ~Part() {
-      if (times_ != nullptr) times_->add_part(name_, thread_cpu_ms() - began_);
+      if (times_ != nullptr) times_->add_part(name_, static_cast<float>(thread_cpu_ms() - began_));
     }
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;
@@ -42,7 +42,7 @@ class FrameTimes {
    private:
     FrameTimes* times_;
     std::string_view name_;
-    float began_;
+    double began_;
   };
 
  private:

@@ -125,7 +125,11 @@ bool RunIndex::advance(const store::Store& store, Completeness completeness, Win
   const auto until = std::chrono::steady_clock::now() + time;
   const std::span<const store::RankRow> ranks = store.ranks();
   if (ranks.empty()) return true;
-  if (!next_) next_ = Next{ranks.front().rank, Part::instants};
+  if (!next_) {
+    next_ = Next{ranks.front().rank, Part::instants};
+    revision_ = store.revision();
+    completeness_ = completeness;
+  }
   auto row = std::ranges::find(ranks, next_->rank, &store::RankRow::rank);
   while (row != ranks.end()) {
     RankIndex& index = ranks_[row->rank];
@@ -146,12 +150,16 @@ bool RunIndex::advance(const store::Store& store, Completeness completeness, Win
     if (row != ranks.end() && std::chrono::steady_clock::now() >= until) return false;
   }
   next_.reset();
+  // Ranks that were read before the last events came lack them.
+  if (!current(store, completeness)) update(store, completeness, window);
   return true;
 }
 
 void RunIndex::update(const store::Store& store, Completeness completeness, Window window) {
   begin(store, window);
   next_.reset();
+  revision_ = store.revision();
+  completeness_ = completeness;
   for (const store::RankRow& row : store.ranks()) {
     RankIndex& index = ranks_[row.rank];
     take_instants(store, row.rank, completeness, index);

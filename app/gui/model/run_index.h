@@ -81,13 +81,17 @@ class RunIndex {
   /// index.
   void update(const store::Store& store, Completeness completeness, Window window = {});
   /// The same in parts of a few milliseconds, for about `time`: call again until it returns true. Nothing is
-  /// covered before that.
+  /// covered before that. What the store has received meanwhile is added with the last part.
   [[nodiscard]] bool advance(const store::Store& store, Completeness completeness, Window window,
                              std::chrono::nanoseconds time);
   /// Whether the recorded events in [begin, end) are indexed. False before the first
   /// update.
   [[nodiscard]] bool covers(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
     return begun_ && !next_ && window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
+  }
+  /// Whether all that the store has received in the window is indexed, as `completeness` demands.
+  [[nodiscard]] bool current(const store::Store& store, Completeness completeness) const noexcept {
+    return begun_ && !next_ && revision_ == store.revision() && completeness_ == completeness;
   }
   /// Whether the whole run is covered.
   [[nodiscard]] bool whole() const noexcept { return begun_ && !next_ && window_ == Window{}; }
@@ -153,6 +157,8 @@ class RunIndex {
   Window window_;
   bool begun_ = false;
   std::int64_t origin_ns_ = 0;
+  std::uint64_t revision_ = 0;  ///< of the store, when reading began
+  Completeness completeness_ = Completeness::growing;
   /// Where advance() goes on: a rank, and what of it is added next. nullopt: all has been added.
   enum class Part : std::uint8_t { instants, waits, gathers };
   struct Next {

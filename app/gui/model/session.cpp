@@ -147,7 +147,7 @@ void Session::derive() {
       link() == collector::Viewer::Link::ended ? Completeness::complete : Completeness::growing;
   if (store_.revision() == indexed_revision_ && completeness == indexed_as_) return;
   indexed_as_ = completeness;
-  update_index(Since::grown);
+  update_index();
   indexed_revision_ = store_.revision();
   analyst_->look(completeness);
 }
@@ -177,7 +177,7 @@ void Session::ask_what_if() {
   if (can_be_played(store_, analysis_->findings)) advice_.ask(source_);
 }
 
-void Session::update_index(Since since) {
+void Session::update_index() {
   if (store_.event_count() <= kWholeIndexEvents) {
     index_.update(store_, indexed_as_);
     return;
@@ -190,7 +190,7 @@ void Session::update_index(Since since) {
   if (end <= begin || share * static_cast<double>(store_.event_count()) > kWindowEvents) return;
   if (index_.covers(begin, end)) {
     // Without news this would read the last second of the range again.
-    if (since == Since::grown) index_.update(store_, indexed_as_, *index_.extent());
+    if (!index_.current(store_, indexed_as_)) index_.update(store_, indexed_as_, *index_.extent());
     next_window_.reset();
     return;
   }
@@ -217,7 +217,7 @@ void Session::look_at(std::int64_t begin_ns, std::int64_t end_ns) {
   const RunIndex::Window window{begin_ns, end_ns};
   if (window == looked_at_) return;
   looked_at_ = window;
-  if (store_.event_count() > kWholeIndexEvents) update_index(Since::looked);
+  if (store_.event_count() > kWholeIndexEvents) update_index();
 }
 
 std::string Session::partial(bool brief) const {

@@ -114,9 +114,8 @@ class Session {
   Session();
   [[nodiscard]] HangWatch::Run run_state() const;
   void derive();
-  /// Why it is called: the store has grown, or another range is looked at.
-  enum class Since : std::uint8_t { grown, looked };
-  void update_index(Since since);
+  /// Call when the store has grown, or another range is looked at.
+  void update_index();
   /// Continues next_index_ for a short time; true when it has taken the place of index_.
   bool advance_index();
   bool adopt();

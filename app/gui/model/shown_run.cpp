@@ -34,12 +34,14 @@ std::string AppState::open(const OpenRequest& request) {
   } catch (const std::exception& failed) {
     return failed.what();
   }
-  not_shown_ = {};
-  shows_b = false;
   if (request.second) {
+    if (shows_b) show_other_run();  // A stays A; B is replaced
+    not_shown_ = {};
     other = std::move(opened);
     return {};
   }
+  not_shown_ = {};
+  shows_b = false;
   run = std::move(opened);
   other.reset();
   forget_run();
@@ -59,7 +61,7 @@ void AppState::swap_runs() {
 
 void AppState::show_other_run() {
   if (!other) return;
-  NotShown here{selection, history, follow};
+  NotShown here{selection, history, follow, timeline.order, timeline.own_order};
   const TimeRange range = time.range();
   const bool placed = time_placed;
   const auto measured_here = measured;
@@ -85,7 +87,11 @@ void AppState::show_other_run() {
     time.set(carried_range(from, to, range), to.end_ns());
     time_placed = true;
     cursor_ns = carried(cursor_here);
-    if (measured_here) measured = carried_range(from, to, *measured_here);
+    if (measured_here) {
+      const TimeRange there = carried_range(from, to, *measured_here);
+      const TimeRange within{std::max<std::int64_t>(there.begin_ns, 0), std::min(there.end_ns, to.end_ns())};
+      if (within.length() > 0) measured = within;
+    }
   }
   follow = run->live() && here.follow && !cursor_ns;
   history = std::move(here.history);
@@ -97,6 +103,8 @@ void AppState::show_other_run() {
     stepper_rank = rank_of_steps;
     ranks_placed = true;
   }
+  timeline.own_order = std::move(here.own_order);
+  if (here.order == RankOrder::own) timeline.order = RankOrder::own;
   timeline.expanded = rows.expanded;
   timeline.automatic = rows.automatic;
   timeline.filter = rows.filter;

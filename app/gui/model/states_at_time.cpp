@@ -1,5 +1,8 @@
 #include "app/gui/model/states_at_time.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace shardscope::gui {
 
 void StatesAtTime::begin_frame(std::uint64_t run, const store::Store& store, std::int64_t at_ns,
@@ -9,16 +12,16 @@ void StatesAtTime::begin_frame(std::uint64_t run, const store::Store& store, std
   key_ = {run, store.revision(), at_ns, params};
   budget_ = budget;
   spent_ = std::chrono::nanoseconds(0);
-  behind_ = false;
+  turn_ = std::exchange(oldest_left_out_, kNever);
+  ++frame_;
 }
 
 const StatesAtTime::OfRank& StatesAtTime::of(const store::Store& store, std::uint32_t rank) {
   Kept& kept = ranks_[rank];
   if (kept.rank.current && kept.key == key_) return kept.rank;
-  if (budget_ && spent_.count() > 0 && spent_ >= *budget_ && kept.left_out < kMostLeftOut) {
-    ++kept.left_out;
+  if (budget_ && (kept.read_in > turn_ || (spent_.count() > 0 && spent_ >= *budget_))) {
     kept.rank.current = false;
-    behind_ = true;
+    oldest_left_out_ = std::min(oldest_left_out_, kept.read_in);
     return kept.rank;
   }
   const auto began = std::chrono::steady_clock::now();
@@ -28,7 +31,7 @@ const StatesAtTime::OfRank& StatesAtTime::of(const store::Store& store, std::uin
   kept.rank.known = store.is_known(rank, key_.at_ns);
   kept.rank.current = true;
   kept.key = key_;
-  kept.left_out = 0;
+  kept.read_in = frame_;
   spent_ += std::chrono::steady_clock::now() - began;
   return kept.rank;
 }

@@ -1,5 +1,6 @@
 // The status of every parameter on each rank at one time. Kept while nothing changes; after a change each
-// frame reads the ranks that its time budget allows, and the others keep what they had.
+// frame reads the ranks that its time budget allows, those left out longest first, and the others keep what
+// they had.
 #pragma once
 
 #include <chrono>
@@ -19,16 +20,14 @@ class StatesAtTime {
     bool known = true;                      ///< StoreQuery::is_known()
     bool current = false;                   ///< false: of an earlier time; empty where nothing was read yet
   };
-  /// A rank is left out in this many frames in a row at most.
-  static constexpr int kMostLeftOut = 4;
-
-  /// Starts a frame that shows a time of a run (Session::number()). `budget`: for reading, spent by one rank
-  /// at least; nullopt: unlimited.
+  /// Starts a frame that shows a time of a run (Session::number()). `budget`: for reading, exceeded by one
+  /// rank at most; nullopt: unlimited. Where it is 0 and the time moves, each frame reads one rank, and as
+  /// many frames as there are ranks read all.
   void begin_frame(std::uint64_t run, const store::Store& store, std::int64_t at_ns, std::size_t params,
                    std::optional<std::chrono::nanoseconds> budget);
   [[nodiscard]] const OfRank& of(const store::Store& store, std::uint32_t rank);
   /// A rank was left out since begin_frame().
-  [[nodiscard]] bool behind() const noexcept { return behind_; }
+  [[nodiscard]] bool behind() const noexcept { return oldest_left_out_ != kNever; }
 
  private:
   struct Key {
@@ -40,13 +39,16 @@ class StatesAtTime {
   struct Kept {
     OfRank rank;
     Key key;
-    int left_out = 0;
+    std::uint64_t read_in = 0;  ///< number of the frame; 0: not read yet
   };
   Key key_;
   std::map<std::uint32_t, Kept> ranks_;
   std::optional<std::chrono::nanoseconds> budget_;
   std::chrono::nanoseconds spent_{0};
-  bool behind_ = false;
+  static constexpr std::uint64_t kNever = UINT64_MAX;
+  std::uint64_t frame_ = 0;
+  std::uint64_t oldest_left_out_ = kNever;  ///< least `read_in` of the ranks left out since begin_frame()
+  std::uint64_t turn_ = kNever;             ///< the same of the frame before: only such ranks are read
 };
 
 }  // namespace shardscope::gui

@@ -278,7 +278,7 @@ WhatIfRefusals what_if_refusals(const ev::RunTables& tables) {
   for (std::size_t i = 0; i < out.settings.size(); ++i)
     out.settings[i] = attached::why_not_asked(tables, what_if_settings()[i].key);
   const auto of_option = [&](const char* option) {
-    return out.run.empty() ? attached::why_no_option(option) : out.run;
+    return out.run.empty() ? attached::why_no_option(tables, option) : out.run;
   };
   out.ranks = of_option("--ranks");
   out.links = of_option("--link");

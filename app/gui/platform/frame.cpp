@@ -163,7 +163,7 @@ void Frame::choose_navigation(bool several) {
 
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
   const AppState::Turn turn = app.turn();
-  const float began = thread_cpu_ms();
+  const double began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
   const Palette colors = app.own_colours.applied(app.theme);
   apply_theme(colors);
@@ -229,7 +229,7 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
     ImGui::Render();
   }
   ++count_;
-  times_.add(thread_cpu_ms() - began);
+  times_.add(static_cast<float>(thread_cpu_ms() - began));
   return ImGui::GetDrawData();
 }
 

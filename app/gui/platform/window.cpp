@@ -411,7 +411,7 @@ int run_window(AppState& app, const WindowOptions& options) {
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;
-  FrameTimes between;  // reading, analysis and search, which also delay input
+  FrameTimes between;  // reading, analysis and search in the turn before a frame, which also delay input
   if (options.frame_stats) frame.measure_parts();
   bool changed = true;
   {
@@ -422,7 +422,7 @@ int run_window(AppState& app, const WindowOptions& options) {
     while (!window.closed()) {
       Clock::time_point now = Clock::now();
       if (app.quit) break;
-      const float began = thread_cpu_ms();
+      const double began = thread_cpu_ms();
       open_what_was_asked(app, frame);
       if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
       changed |= app.run->poll(std::chrono::microseconds(4000));
@@ -430,13 +430,14 @@ int run_window(AppState& app, const WindowOptions& options) {
       changed |= app.tick(Seconds(now - start).count());
       const bool searching = search(app) || app.breaks.searching();
       changed |= searching;
-      if (options.frame_stats) between.add(thread_cpu_ms() - began);
+      const double between_ms = thread_cpu_ms() - began;
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
       const bool due = g_input.redraw.pending() || (changed && since >= live_gap) ||
                        (frame.moving() && since >= std::max(kMotionFrame, live_gap)) ||
                        (frame.again_s() && since >= *frame.again_s());
       if (due && window.visible()) {
+        if (options.frame_stats) between.add(static_cast<float>(between_ms));
         window.draw(frame, app, options.panel, Seconds(now - start).count());
         if (frame.count() == 1 && !frame.font_problem().empty()) {
           std::fprintf(stderr, "shardscope: %s\n", frame.font_problem().c_str());

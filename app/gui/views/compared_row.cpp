@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "app/gui/model/aligned_phases.h"
 #include "app/gui/model/carried_place.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/finder.h"
+#include "app/gui/model/labelled_run.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/plots.h"
@@ -84,9 +86,11 @@ bool draw_compared_row(Context& ctx, Rect room, const ComparedSeries& row, const
   const bool back = ctx.button_right(head, "Step times", true, Context::Look::plain,
                                      "Show the step times again (or click the row again)");
   const std::string all = name_of_spans(row);
-  if (!row.a.empty() && !all.empty() &&
+  // Find searches the run that is shown.
+  const std::string of = shown_run(ctx.app).letter;
+  if (!(ctx.app.shows_b ? row.b : row.a).empty() && !all.empty() &&
       ctx.button_right(head, "Find all", true, Context::Look::plain,
-                       "All spans of A with this name, in Find")) {
+                       "All spans of " + of + " with this name, in Find")) {
     ctx.app.find.find_name(all);
     ctx.ui.show_panel = "find";
   }

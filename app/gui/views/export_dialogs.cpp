@@ -67,14 +67,9 @@ bool Dialogs::target_field(Context& ctx, const std::string& proposed) {
 
 void Dialogs::export_to(Context& ctx, ExportFormat format) {
   AppState& app = ctx.app;
-  if (!app.run->recorded()) {
-    ImGui::PushTextWrapPos(0);
-    ImGui::TextUnformatted(
-        "Exports are made from a recording, as this window holds only the newest part of a live run. If the "
-        "run is recorded (run --record, record), open that file in another window, even while it is written. "
-        "Otherwise File, Record a copy writes what the collector still has of the run. Pictures and tables "
-        "of this window can be saved at any time.");
-    ImGui::PopTextWrapPos();
+  const bool live = !app.run->recorded();
+  if (live && !app.run->live()) {
+    ImGui::TextUnformatted("This window is no longer connected to the run");
     if (ImGui::Button("Close")) close(ctx);
     return;
   }
@@ -83,23 +78,35 @@ void Dialogs::export_to(Context& ctx, ExportFormat format) {
   if (format == ExportFormat::csv) ImGui::TextDisabled("a folder: one file per table");
   if (format == ExportFormat::kineto)
     ImGui::TextDisabled("a folder: one file per rank, as PyTorch's profiler writes");
-  const std::vector<OfferedPart> parts = export_parts(app, format);
+  if (live) {
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextDisabled(
+        "What the run's collector has until now, over a connection of its own. A recording of the run "
+        "(run --record, record) has all of it.");
+    ImGui::PopTextWrapPos();
+  }
+  // Times of the window are not those of the run as it is read anew.
+  const std::vector<OfferedPart> parts = live ? std::vector<OfferedPart>{} : export_parts(app, format);
   part_ = std::min(part_, parts.empty() ? 0 : parts.size() - 1);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     ImGui::BeginDisabled(!parts[i].possible);
     if (ImGui::RadioButton(parts[i].label.c_str(), part_ == i)) part_ = i;
     ImGui::EndDisabled();
   }
-  const bool other = app.other && app.other->recorded();
+  const bool other = !live && app.other && app.other->recorded();
   if (format == ExportFormat::report && other) {
     ImGui::Checkbox("Compare A and B", &with_other_);
-    item_tip("%s", app.other->source().c_str());
+    item_tip("A: %s\nB: %s", app.run_a().source().c_str(), app.run_b()->source().c_str());
   }
   const bool busy = job_.state().running;
   if (busy) ImGui::TextDisabled("Another export is running");
   const bool possible = !busy && !text_.empty();
   if (confirm(ctx, is_there() ? "Replace" : "Export", possible) || (entered && possible)) {
-    ExportJob::Order order{.format = format, .recording = app.run->source(), .target = text_};
+    ExportJob::Order order{.format = format,
+                           .recording = app.run->source(),
+                           .target = text_,
+                           .live = live,
+                           .key_file = app.run->key_file()};
     if (!parts.empty() && parts[part_].possible) {
       order.range_ns = parts[part_].range_ns;
       order.steps = parts[part_].steps;

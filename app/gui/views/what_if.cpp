@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/analysis/framework.h"
 #include "app/gui/model/compare_tables.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/plan_counts.h"
@@ -117,9 +118,14 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
   switch (setting.kind) {
     case WhatIfSetting::Kind::on_off: {
       bool on = value == "true";
-      ImGui::PushItemFlag(ImGuiItemFlags_MixedValue, used && value.empty());  // neither on nor off is known
+      ImGui::PushItemFlag(ImGuiItemFlags_MixedValue,
+                          used && value != "true" && value != "false");  // neither on nor off is known
       if (ImGui::Checkbox("##on", &on)) set(choice_, which, on ? "true" : "false");
       ImGui::PopItemFlag();
+      if (!value.empty() && value != "true" && value != "false") {
+        ImGui::SameLine();
+        ImGui::TextDisabled("differs between groups");
+      }
       break;
     }
     case WhatIfSetting::Kind::choice:
@@ -438,10 +444,13 @@ void WhatIfView::result(Context& ctx, Rect room) {
     return;
   }
   if (!shown_ && !framework.empty()) {
+    const bool on_gpu = analysis::has_times_of_host(ctx.app.store().tables());
     ctx.empty(room, "Change a setting, then click Simulate",
-              "The recorded steps are simulated with your changes: the host's own times stay as recorded, "
-              "gathers, waits and buckets are recomputed. The tooltip of a grey control says why it is not "
-              "possible for this run.");
+              std::string(on_gpu ? "Gathers, buckets and memory are computed with your changes. No times are "
+                                   "predicted for a run on a GPU. "
+                                 : "The recorded steps are simulated with your changes: the host's own times "
+                                   "stay as recorded, gathers, waits and buckets are recomputed. ") +
+                  "The tooltip of a grey control says why it is not possible for this run.");
     return;
   }
   if (!shown_) {

@@ -43,7 +43,9 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   // A picture needs complete results; a window searches between frames.
   if (!app.run->in_window()) app.find.advance(app, std::chrono::hours(1));
   for (const auto& view : registry_.all()) {
-    const FrameTimes::Part part(ctx.ui.times, view->name());
+    // Apart from drawing: also hidden panels are updated.
+    const std::string name = ctx.ui.times != nullptr ? std::string(view->name()) + ", update" : std::string();
+    const FrameTimes::Part part(ctx.ui.times, name);
     view->update(ctx);
   }
   if (app.breaks.playing() || app.breaks.searching()) ctx.moving = true;

@@ -71,6 +71,14 @@ TEST_F(AttachedDdp, MicroStepsOfNoSyncReduceNothing) {
   EXPECT_NEAR(four.step_ms - run_->modelled().step_ms, ms(2 * 6 * MadeDdp::kLayer), kGates);
 }
 
+TEST_F(AttachedDdp, CompressedGradientsTakeTheTimeOfTheirBytes) {
+  made_.compress();
+  play();
+  EXPECT_NEAR(run_->costs().reduce_elem_bytes, 2, 1e-9);
+  const ReplayOutcome one = with("DistributedDataParallel.bucket_cap_mb", "100");
+  EXPECT_NEAR(one.step_ms, ms(kComputed + MadeDdp::reduction(3000)), kGates);
+}
+
 TEST_F(AttachedDdp, ARunThatReducedElsewhereIsNotReplayed) {
   made_.reduce_early();
   EXPECT_THAT(AttachedRun(made_.build()).missing(), HasSubstr("at other module boundaries"));
@@ -89,6 +97,10 @@ TEST_F(AttachedDdp, RefusesWhatItDoesNotHave) {
   EXPECT_THAT(refusal("zero_optimization.stage", "2"), HasSubstr("has no such setting; what can be asked"));
   EXPECT_THAT(refusal("DistributedDataParallel.bucket_cap_mb", "0"), HasSubstr("above 0"));
   EXPECT_THAT(refusal("DistributedDataParallel.bucket_cap_mb", "many"), HasSubstr("above 0"));
+  EXPECT_THAT(refusal("DistributedDataParallel.bucket_cap_mb", "2000000"), HasSubstr("at most 1048576"));
+  ReplaySettings many = run_->recorded_settings();
+  many.zero.gradient_accumulation_steps = 1'000'000;
+  EXPECT_THROW((void)run_->play(many), std::invalid_argument) << "does not fit in memory";
   EXPECT_THAT(refusal("DistributedDataParallel.static_graph", "true"), HasSubstr("have gradients"));
 }
 

@@ -47,7 +47,7 @@ TEST_P(AttachedGroups, TheRecordedSettingsAreReplayed) {
   EXPECT_NEAR(run.modelled().step_ms, ms(step()), kGates);
   EXPECT_EQ(run.modelled().actions.gathers, 5);
   EXPECT_EQ(run.modelled().actions.flushes, 3);
-  EXPECT_EQ(run.modelled().actions.peak_gathered_elems, 3 * MadeGroups::kElems);
+  EXPECT_EQ(run.modelled().actions.peak_gathered_elems, 3 * MadeGroups::kGathered);
 }
 
 TEST_P(AttachedGroups, WithoutReshardingTheBackwardGathersNothing) {
@@ -56,7 +56,7 @@ TEST_P(AttachedGroups, WithoutReshardingTheBackwardGathersNothing) {
   const AttachedRun run(store);
   const ReplayOutcome out = changed(store, run, {{"fully_shard.reshard_after_forward", "false"}});
   EXPECT_EQ(out.actions.gathers, 3);
-  EXPECT_EQ(out.actions.peak_gathered_elems, 3 * MadeGroups::kElems);
+  EXPECT_EQ(out.actions.peak_gathered_elems, 3 * MadeGroups::kGathered);
   // Of the two gathers in the backward one is hidden where gathers run beside computation.
   const std::int64_t gathers = 2 * kGather - (GetParam() ? 0 : MadeGroups::kGather);
   EXPECT_NEAR(out.step_ms, ms(step() - gathers), kGates);
@@ -119,7 +119,7 @@ TEST(AttachedGroupsPrefetch, ExplicitListsAreThoseOfTheRun) {
   const store::Store& store = made.build();
   const AttachedRun run(store);
   ASSERT_EQ(run.missing(), "");
-  EXPECT_EQ(run.modelled().actions.peak_gathered_elems, 3 * MadeGroups::kElems);
+  EXPECT_EQ(run.modelled().actions.peak_gathered_elems, 3 * MadeGroups::kGathered);
   const ReplayOutcome own =
       AttachedGroups::changed(store, run, {{"fully_shard.groups_to_backward_prefetch", "1"}});
   EXPECT_EQ(own.actions.gathers, 5);
@@ -131,12 +131,45 @@ TEST(AttachedGroupsRefuse, ARunThatDecidedOtherwise) {
   EXPECT_THAT(AttachedRun(made.build()).missing(), HasSubstr("at other module boundaries"));
 }
 
-TEST(AttachedGroupsRefuse, ReplicasAndSecondaryShards) {
-  MadeGroups secondary(true);
-  secondary.run().change_tables([](instrumentation::RunTables& tables) {
-    tables.config_json = R"({"fully_shard": {"reshard_after_forward": 2}})";
+TEST(AttachedGroupsRefuse, GroupsThatAreReshardedToAPartOfTheRanks) {
+  for (const char* settings :
+       {R"({"reshard_after_forward": 2})", R"({"reshard_after_forward": {"true": 3, "4": 2}})",
+        R"({"reshard_after_forward": true, "root_reshard_after_forward": 2})"}) {
+    MadeGroups secondary(true);
+    secondary.run().change_tables([&](instrumentation::RunTables& tables) {
+      tables.config_json = std::string(R"({"fully_shard": )") + settings + "}";
+    });
+    EXPECT_THAT(AttachedRun(secondary.build()).missing(), HasSubstr("to a part of the ranks")) << settings;
+  }
+  MadeGroups replicas(true);
+  replicas.run().change_tables([](instrumentation::RunTables& tables) {
+    using Purpose = instrumentation::GroupPurpose;
+    tables.groups = {{1, "replicas", Purpose::replica, {0, 1}}, {2, "shards", Purpose::shard, {0}}};
   });
-  EXPECT_THAT(AttachedRun(secondary.build()).missing(), HasSubstr("to a part of the ranks"));
+  EXPECT_THAT(AttachedRun(replicas.build()).missing(), HasSubstr("a part of the ranks"));
+  MadeGroups mixed(true);
+  mixed.run().change_tables([](instrumentation::RunTables& tables) {
+    tables.config_json = R"({"fully_shard": {"reshard_after_forward": {"true": 1, "false": 1}}})";
+  });
+  EXPECT_EQ(AttachedRun(mixed.build()).missing(), "");
+}
+
+TEST(AttachedGroupsRefuse, SettingsThatTheRecordingDoesNotDetermine) {
+  MadeGroups listed(true);
+  listed.with_explicit_prefetch();
+  const store::Store& store = listed.build();
+  const AttachedRun run(store);
+  const Change keep{"fully_shard.reshard_after_forward", "false"};
+  EXPECT_THROW((void)AttachedGroups::changed(store, run, {keep}), std::invalid_argument)
+      << "which groups the script names is known only of those that had to be gathered";
+  EXPECT_NO_THROW(
+      (void)AttachedGroups::changed(store, run, {keep, {"fully_shard.groups_to_backward_prefetch", "1"}}));
+  EXPECT_THROW(
+      (void)AttachedGroups::changed(store, run, {{"fully_shard.reduce_in_last_micro_step_only", "true"}}),
+      std::invalid_argument);
+  ReplaySettings many = run.recorded_settings();
+  many.zero.gradient_accumulation_steps = 1'000'000;
+  EXPECT_THROW((void)run.play(many), std::invalid_argument) << "does not fit in memory";
 }
 
 TEST(AttachedGroupsRefuse, SettingsThatFsdp2DoesNotHave) {

@@ -32,6 +32,8 @@ class MadeDdp {
     });
     run_.on("cpu");
   }
+  /// Gradients are reduced as bf16.
+  void compress() { bytes_ = 2; }
   /// The second bucket is reduced before its last gradient is there.
   void reduce_early() { early_ = true; }
 
@@ -75,7 +77,7 @@ class MadeDdp {
     const std::int64_t begin = std::max(now_, lane_free_);
     lane_free_ = begin + reduction(elems);
     span(begin, lane_free_, EventKind::collective_begin, StreamId::reduce, sequence_++, bucket_++,
-         static_cast<std::uint8_t>(CollectiveOp::all_reduce), elems, 4 * elems);
+         static_cast<std::uint8_t>(CollectiveOp::all_reduce), elems, bytes_ * elems);
   }
   void micro_step(bool reduces) {
     gate(ev::GateKind::micro_step, steps_++);
@@ -95,7 +97,7 @@ class MadeDdp {
   }
 
   RunBuilder run_;
-  std::int64_t now_ = 1000, lane_free_ = 0;
+  std::int64_t now_ = 1000, lane_free_ = 0, bytes_ = 4;
   bool early_ = false;
   std::uint32_t gates_ = 0, bucket_ = 1, sequence_ = 0, steps_ = 0;
 };

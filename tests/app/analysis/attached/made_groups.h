@@ -17,6 +17,7 @@ namespace shardscope::test {
 class MadeGroups {
  public:
   static constexpr std::int64_t kElems = 1000;
+  static constexpr std::int64_t kGathered = 1008;  ///< elements of a gather: with padding
   static constexpr std::int64_t kBlock = 50'000;   ///< what a block computes, forward and backward alike
   static constexpr std::int64_t kGather = 40'000;  ///< of one group
   static constexpr std::int64_t kIssue = 2'000, kUnpack = 3'000;  ///< the host's part of a gather
@@ -83,11 +84,12 @@ class MadeGroups {
          ev::status_code(static_cast<std::uint8_t>(plan::ParamStatus::in_flight), cause), kElems);
     now_ += kIssue;
     const auto op = static_cast<std::uint8_t>(CollectiveOp::all_gather);
-    both(EventKind::collective_submitted, StreamId::host, sequence_, gather.id, 1, op, kElems, 4 * kElems);
+    both(EventKind::collective_submitted, StreamId::host, sequence_, gather.id, 1, op, kGathered,
+         4 * kGathered);
     const std::int64_t begin = std::max(now_, lane_free_);
     gather.end = lane_free_ = begin + kGather;
-    span(begin, gather.end, EventKind::collective_begin, StreamId::gather, sequence_++, gather.id, op, kElems,
-         4 * kElems);
+    span(begin, gather.end, EventKind::collective_begin, StreamId::gather, sequence_++, gather.id, op,
+         kGathered, 4 * kGathered);
     if (blocking_) now_ = gather.end;
   }
   void wait(std::uint32_t group) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,16 @@ TEST(CarriedPlace, ARangeIsNeverEmpty) {
   const auto& step = slow().steps()[1];
   const TimeRange range{step.begin_ns, step.begin_ns + 1};
   EXPECT_GT(carried_range(slow(), fast(), range).length(), 0);
+  EXPECT_GT(carried_range(slow(), fast(), {step.begin_ns, step.begin_ns}).length(), 0);
+}
+
+/// Overflow would be found by the sanitizers.
+TEST(CarriedPlace, AnyTimeCanBeCarried) {
+  const std::int64_t first = carried_time(slow(), fast(), INT64_MIN);
+  const std::int64_t last = carried_time(slow(), fast(), INT64_MAX);
+  EXPECT_LT(first, 0);
+  EXPECT_GT(last, fast().end_ns());
+  EXPECT_GT(carried_range(slow(), fast(), {INT64_MIN, INT64_MAX}).length(), 0);
 }
 
 TEST(CarriedPlace, ParametersAndModulesAreFoundByName) {

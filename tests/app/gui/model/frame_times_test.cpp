@@ -5,6 +5,7 @@
 
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace shardscope::gui {
@@ -37,7 +38,7 @@ TEST(FrameTimes, APartIsCountedInTheFramesThatHaveIt) {
   FrameTimes times;
   times.add_part("timeline", 1);
   times.add_part("memory", 2);
-  times.add_part("timeline", 1);  // update and drawing of one panel
+  times.add_part("timeline", 1);
   times.add(5);
   times.add_part("timeline", 4);
   times.add(9);
@@ -57,6 +58,17 @@ TEST(FrameTimes, ThePartWithTheLongestTimeComesFirst) {
   times.add(9);
   const std::string text = times.parts_text();
   EXPECT_LT(text.find("once"), text.find("often"));
+}
+
+/// After hours of CPU time too.
+TEST(FrameTimes, ACpuTimeIsInNanoseconds) {
+  const double hours = 10 * 3'600'000.0;
+  EXPECT_GT(hours + 1e-6, hours) << "the least difference, in ms";
+  static_assert(std::is_same_v<decltype(thread_cpu_ms()), double>);
+  const double began = thread_cpu_ms();
+  double now = began;
+  while (now == began) now = thread_cpu_ms();
+  EXPECT_LT(now - began, 1);
 }
 
 TEST(FrameTimes, KeepsTheNewestFrames) {

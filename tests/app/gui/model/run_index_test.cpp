@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -111,6 +112,45 @@ TEST_F(Model, AnIndexMadeInPartsIsThatOfOneCallAndCoversNothingBefore) {
     }
     EXPECT_EQ(parts.waits(row.rank).size(), whole.waits(row.rank).size());
   }
+}
+
+/// Events of ranks that were read already come before the last part, and the run ends.
+TEST_F(Model, AnIndexMadeInPartsHasWhatCameMeanwhile) {
+  const store::SyntheticRun run = store::make_synthetic_run();
+  store::Store growing;
+  for (const auto& tables : run.tables) growing.set_tables(tables.rank, tables);
+  for (const auto& row : run.ranks) growing.set_rank(row);
+  const std::size_t half = run.chunks.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) growing.ingest(run.chunks[i]);
+  const RunIndex::Window window{0, data().end_ns()};
+  RunIndex parts, whole;
+  // All but the parts of the last rank.
+  for (std::size_t part = 0; part < 3 * (growing.ranks().size() - 1); ++part)
+    ASSERT_FALSE(parts.advance(growing, Completeness::growing, window, std::chrono::nanoseconds(0)));
+  for (std::size_t i = half; i < run.chunks.size(); ++i) growing.ingest(run.chunks[i]);
+  while (!parts.advance(growing, Completeness::complete, window, std::chrono::nanoseconds(0))) {
+  }
+  EXPECT_TRUE(parts.current(growing, Completeness::complete));
+  whole.update(growing, Completeness::complete, window);
+  for (const store::RankRow& row : growing.ranks()) {
+    ASSERT_FALSE(whole.fetches(row.rank).empty());
+    EXPECT_EQ(parts.fetches(row.rank).size(), whole.fetches(row.rank).size()) << row.rank;
+    EXPECT_EQ(parts.waits(row.rank).size(), whole.waits(row.rank).size()) << row.rank;
+  }
+}
+
+TEST_F(Model, AnIndexIsCurrentUntilTheStoreGrowsOrTheRunEnds) {
+  const store::SyntheticRun run = store::make_synthetic_run();
+  store::Store growing;
+  RunIndex index;
+  EXPECT_FALSE(index.current(growing, Completeness::growing));
+  for (const auto& tables : run.tables) growing.set_tables(tables.rank, tables);
+  growing.ingest(run.chunks[0]);
+  index.update(growing, Completeness::growing);
+  EXPECT_TRUE(index.current(growing, Completeness::growing));
+  EXPECT_FALSE(index.current(growing, Completeness::complete));
+  growing.ingest(run.chunks[1]);
+  EXPECT_FALSE(index.current(growing, Completeness::growing));
 }
 
 TEST_F(Model, AnotherWindowBeginsAnIndexAnew) {

@@ -111,6 +111,35 @@ TEST_F(Model, TheOtherRunIsShownAtTheSameStepsAndTheFirstOneAgainAsItWas) {
   EXPECT_NEAR(static_cast<double>(*app_.cursor_ns), static_cast<double>(cursor), 1000);
 }
 
+TEST_F(Model, AnOwnOrderOfRanksIsOfItsRun) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store({.seed = 2}));
+  const std::vector<std::uint32_t> mine{3, 1, 0, 2};
+  app_.timeline.own_order = mine;
+  app_.timeline.order = RankOrder::own;
+  app_.show_other_run();
+  EXPECT_TRUE(app_.timeline.own_order.empty());
+  EXPECT_EQ(app_.timeline.order, RankOrder::number);
+  app_.show_other_run();
+  EXPECT_EQ(app_.timeline.own_order, mine);
+  EXPECT_EQ(app_.timeline.order, RankOrder::own);
+}
+
+TEST_F(Model, AMeasuredRangeStaysWithinTheRunThatIsShown) {
+  app_.other = std::make_unique<Session>(store::make_synthetic_store({.steps = 2}));
+  app_.other->settle();
+  const store::Store& b = app_.other->store();
+  ASSERT_LT(b.end_ns(), data().steps()[3].begin_ns) << "B lacks the last steps";
+  app_.measured = TimeRange{data().steps()[1].begin_ns, data().end_ns()};
+  app_.show_other_run();
+  ASSERT_TRUE(app_.measured);
+  EXPECT_EQ(app_.measured->begin_ns, b.steps()[1].begin_ns);
+  EXPECT_EQ(app_.measured->end_ns, b.end_ns());
+  app_.show_other_run();
+  app_.measured = TimeRange{data().steps()[3].begin_ns, data().end_ns()};
+  app_.show_other_run();
+  EXPECT_FALSE(app_.measured) << "nothing of it is in B";
+}
+
 TEST_F(Model, ASpanIsSelectedAgainWhenItsRunIsShownAgain) {
   app_.other = std::make_unique<Session>(store::make_synthetic_store({.seed = 2}));
   app_.other->settle();
@@ -187,6 +216,22 @@ TEST_F(Reopened, TheSameFileIsAnotherRun) {
   EXPECT_TRUE(app_.timeline.view.hides(ItemClass::waits)) << "an option is the user's, not the run's";
   EXPECT_EQ(app_.timeline.counters, std::set{RowCounter::loss});
   EXPECT_EQ(app_.timeline.order, RankOrder::number) << "an own order is that of one run";
+}
+
+TEST_F(Reopened, ASecondRunReplacesBWhicheverIsShown) {
+  app_.run->settle();
+  const std::uint64_t a = app_.run->number();
+  for (const bool shows_b : {false, true, false}) {
+    if (shows_b) app_.show_other_run();
+    const std::uint64_t before = app_.other ? app_.run_b()->number() : 0;
+    ASSERT_EQ(app_.open({.source = path_, .key_file = {}, .second = true}), "");
+    EXPECT_EQ(app_.run_a().number(), a);
+    EXPECT_STREQ(app_.letter_of(app_.run_a()), "A");
+    EXPECT_EQ(app_.run->number(), a) << "A is shown";
+    ASSERT_NE(app_.run_b(), nullptr);
+    EXPECT_NE(app_.run_b()->number(), before);
+    EXPECT_STREQ(app_.letter_of(*app_.run_b()), "B");
+  }
 }
 
 TEST_F(Reopened, ARunThatCannotBeOpenedLeavesTheOneThatIsShown) {

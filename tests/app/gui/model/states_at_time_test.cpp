@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "tests/app/store/synthetic_run.h"
@@ -70,18 +71,27 @@ TEST_F(States, ARankThatIsLeftOutKeepsTheStatesOfTheTimeBefore) {
   EXPECT_EQ(states_.of(store_, 3).states.size(), before.size());
 }
 
-/// Of a live run the time moves in each frame: without a bound the first rank alone would be read.
-TEST_F(States, NoRankIsLeftOutForLong) {
-  frame(0, std::nullopt);
-  ASSERT_EQ(current(), 4);
-  int left_out = 0, most = 0;
-  for (int i = 1; i < 20; ++i) {
-    frame(i, nanoseconds(0));
-    (void)states_.of(store_, 0);
-    left_out = states_.of(store_, 1).current ? 0 : left_out + 1;
-    most = std::max(most, left_out);
+/// Of a live run the time moves in each frame.
+TEST(StatesOfManyRanks, AFrameReadsOneAndAllHaveTheirTurn) {
+  constexpr std::uint32_t kRanks = 64;
+  const store::Store store = store::make_synthetic_store({.world = kRanks, .steps = 1, .layers = 1});
+  ASSERT_EQ(store.ranks().size(), kRanks);
+  StatesAtTime states;
+  for (int round = 0; round < 3; ++round) {
+    std::set<std::uint32_t> read;
+    for (std::uint32_t i = 0; i < kRanks; ++i) {
+      states.begin_frame(1, store, round * kRanks + i, store.tables().params.size(), nanoseconds(0));
+      int in_frame = 0;
+      for (const store::RankRow& row : store.ranks()) {
+        if (!states.of(store, row.rank).current) continue;
+        ++in_frame;
+        read.insert(row.rank);
+      }
+      EXPECT_EQ(in_frame, 1);
+      EXPECT_TRUE(states.behind());
+    }
+    EXPECT_EQ(read.size(), kRanks) << "round " << round;
   }
-  EXPECT_EQ(most, StatesAtTime::kMostLeftOut);
 }
 
 TEST_F(States, OfAnotherRunNothingIsKept) {

@@ -90,7 +90,13 @@ TEST_F(ComparePanel, ASecondRunCanBeALiveOne) {
 /// Two runs of which panels show one at a time.
 class ShownOfTwo : public ComparePanel {
  protected:
-  ShownOfTwo() : a_(app_.run->number()), b_(app_.other->number()) {}
+  ShownOfTwo() : a_(app_.run->number()), b_(slow()) {}
+  /// B computes more slowly, or nothing would tell it from A.
+  std::uint64_t slow() {
+    app_.other = std::make_unique<Session>(store::make_synthetic_store({.compute_gflops = 20}));
+    app_.other->settle();
+    return app_.other->number();
+  }
   const std::uint64_t a_, b_;
 };
 
@@ -137,6 +143,18 @@ TEST_F(ShownOfTwo, CompareKeepsItsLettersWhicheverRunIsShown) {
   app_.show_other_run();
   panel.frames();
   EXPECT_EQ(first(panel), before);
+}
+
+TEST_F(ShownOfTwo, FindAllIsOfTheRunThatIsShown) {
+  Written panel(app_, "compare", 1400, 1000);
+  panel.click(*panel.place_of("collectives"));
+  panel.click(*panel.place_of("time, with waiting"));
+  panel.point_at(*panel.place_of("Find all"));
+  EXPECT_TRUE(panel.has("All spans of A")) << panel.text();
+  app_.show_other_run();
+  panel.frames();
+  panel.point_at(*panel.place_of("Find all"));
+  EXPECT_TRUE(panel.has("All spans of B")) << panel.text();
 }
 
 }  // namespace
