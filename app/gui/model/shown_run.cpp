@@ -135,7 +135,7 @@ void AppState::forget_run() {
   history.clear();
   // Settings of the user are kept for the next run.
   const ViewOptions view = timeline.view;
-  RowChoices rows = timeline;
+  RowChoices rows = static_cast<const RowChoices&>(timeline);
   if (rows.order == RankOrder::own) rows.order = RankOrder::number;
   timeline = {};
   timeline.view = view;

@@ -2,6 +2,7 @@
 // step time, exposed communication and memory, and opens the result beside the run.
 #include "app/gui/model/what_if.h"
 
+#include <imgui_internal.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -27,7 +27,8 @@ TEST(CarriedPlace, ATimeKeepsItsPartOfTheStep) {
   EXPECT_EQ(carried_time(slow(), fast(), here.begin_ns), there.begin_ns);
   const std::int64_t quarter = here.begin_ns + (here.end_ns - here.begin_ns) / 4;
   EXPECT_NEAR(static_cast<double>(carried_time(slow(), fast(), quarter)),
-              static_cast<double>(there.begin_ns + (there.end_ns - there.begin_ns) / 4), 2);
+              static_cast<double>(there.begin_ns) + static_cast<double>(there.end_ns - there.begin_ns) / 4,
+              2);
   const std::int64_t back = carried_time(fast(), slow(), carried_time(slow(), fast(), quarter));
   EXPECT_NEAR(static_cast<double>(back), static_cast<double>(quarter), 10) << "and it is found again";
 }
