@@ -38,7 +38,7 @@ class Tensors {
     return requires_grad_.is_true(tensor) && !is_leaf_.is_true(tensor);
   }
 
-  /// Tensor.register_hook(hook) without its handle, which nobody removes. Not a call of it: it imports a
+  /// Tensor.register_hook(hook) without its handle: the hook is never removed. Not a call of it: it imports a
   /// module, and makes a handle with a weak reference, at each call.
   void hook(nb::handle tensor, nb::handle hook) const {
     if (make_table_.is_none() || !nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()))).is(type_)) {

@@ -43,7 +43,7 @@ def main():
                     local_world=1, stage=0, param_bytes=4, grad_bytes=4, master_bytes=0, framework="", records=0)
     run.add_module(parent=k.NO_ID, path="", type="Model", hooks=True)
     with tempfile.TemporaryDirectory() as folder:
-        run.start(endpoint=f"ipc://{folder}/nobody", detail=k.PARAMS, key_file="none", linger_s=0.0)
+        run.start(endpoint=f"ipc://{folder}/none", detail=k.PARAMS, key_file="none", linger_s=0.0)
         print(f"event                {best(event) - empty:7.0f} ns")
         print(f"gate                 {best(lambda: _core.gate(k.GATE_PRE_FORWARD, 0)) - empty:7.0f} ns")
         hook = wrapped(lambda self, a, b: None, None)

@@ -1,4 +1,4 @@
-"""Hooks of modules and of their tensors in one process, beside a run that nobody collects.
+"""Hooks of modules and of their tensors in one process, in a run without a collector.
 
     tests/attach/run module_calls_test
 """
@@ -31,7 +31,7 @@ session.started = session.in_micro_step = True
 said = []
 modules._adapter.failed = lambda symbol, error: said.append((symbol, type(error).__name__))
 with tempfile.TemporaryDirectory() as folder:
-    run.start(endpoint=f"ipc://{{folder}}/nobody", detail=k.PARAMS, key_file="none", linger_s=0.0)
+    run.start(endpoint=f"ipc://{{folder}}/none", detail=k.PARAMS, key_file="none", linger_s=0.0)
     {before}
     modules.watch(model)
     x = torch.ones(2, 4, requires_grad=True)
