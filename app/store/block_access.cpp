@@ -338,6 +338,11 @@ std::vector<ParamState> BlockAccess::statuses(const Block& block) {
   return decode_statuses(bytes.data(), bytes.size());
 }
 
+bool BlockAccess::is_read(const Block& block, std::uint32_t index, RankState::For part) {
+  BlockCache& cache = part == RankState::For::states ? states_cache_ : cache_;
+  return block.damaged || block.sum || cache.find({block.rank, index, part_of(part)}) != nullptr;
+}
+
 std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, RankState::For part,
                                                     Read read) {
   const BlockCache::Key key{block.rank, index, part_of(part)};

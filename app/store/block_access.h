@@ -119,6 +119,8 @@ class BlockAccess {
   /// kept, or when there is no time to read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
+  /// Whether state() has nothing to read: it did before, or the block cannot be read.
+  [[nodiscard]] bool is_read(const Block& block, std::uint32_t index, RankState::For part);
   /// A page, null likewise; valid until page_version() changes.
   [[nodiscard]] const BlockCache::Held* read_page(Block& block, std::uint32_t index, Detail detail,
                                                   Read read);

@@ -1,5 +1,6 @@
 // The state of one rank at a time: from the keyframe of a block and the changes in it.
 #include <algorithm>
+#include <chrono>
 
 #include "app/store/rank_run.h"
 
@@ -66,6 +67,22 @@ void RankRun::param_states(std::int64_t at_ns, std::span<ParamState> out) const 
   }
   if (!any) std::fill(out.begin(), out.end(), access_.initial);
   head_.state.status().replay(at_ns, out);
+}
+
+bool RankRun::read_states(std::int64_t at_ns, std::chrono::nanoseconds time) const {
+  const auto began = std::chrono::steady_clock::now();
+  (void)unpack();
+  const std::size_t base = base_of(at_ns);
+  if (base == blocks_.size()) return true;
+  bool any = false;
+  const std::size_t last = std::max(holding(kFirst, at_ns).last, base + 1);
+  for (std::size_t i = base; i < last; ++i) {
+    if (access_.is_read(blocks_[i], static_cast<std::uint32_t>(i), For::states)) continue;
+    if (any && std::chrono::steady_clock::now() - began >= time) return false;
+    (void)state(i, For::states);
+    any = true;
+  }
+  return true;
 }
 
 std::vector<Store::StatusChange> RankRun::status_history(std::uint32_t param, std::int64_t until_ns,

@@ -113,6 +113,8 @@ class RankRun {
   /// Store::is_known().
   [[nodiscard]] bool is_known(std::int64_t at_ns) const;
   void param_states(std::int64_t at_ns, std::span<ParamState> out) const;
+  /// StoreQuery::read_states().
+  [[nodiscard]] bool read_states(std::int64_t at_ns, std::chrono::nanoseconds time) const;
   /// The latest `most` changes of a parameter up to a time, oldest first.
   [[nodiscard]] std::vector<Store::StatusChange> status_history(std::uint32_t param, std::int64_t until_ns,
                                                                 std::size_t most) const;

@@ -192,6 +192,9 @@ class StoreQuery {
   [[nodiscard]] ParamState param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const;
   void param_states(std::uint32_t rank, std::int64_t at_ns,
                     std::span<ParamState> out) const;  ///< by param id
+  /// Reads what param_states() needs and is not in memory, one block at least, for about `time`. True:
+  /// param_states() will read nothing.
+  [[nodiscard]] bool read_states(std::uint32_t rank, std::int64_t at_ns, std::chrono::nanoseconds time) const;
   /// Status changes of one parameter on one rank.
   struct StatusChange {
     std::int64_t at_ns = 0;

@@ -212,6 +212,11 @@ void StoreQuery::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<
   for (ParamState& state : out) state = state_->clock.to_run(state);
 }
 
+bool StoreQuery::read_states(std::uint32_t rank, std::int64_t at_ns, std::chrono::nanoseconds time) const {
+  const RankRun* run = state_->run(rank);
+  return run == nullptr || run->read_states(state_->clock.to_clock(at_ns), time);
+}
+
 std::vector<StoreQuery::StatusChange> StoreQuery::status_history(std::uint32_t rank, std::uint32_t param,
                                                                  std::int64_t until_ns,
                                                                  std::size_t most) const {

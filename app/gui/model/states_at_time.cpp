@@ -19,12 +19,17 @@ void StatesAtTime::begin_frame(std::uint64_t run, const store::Store& store, std
 const StatesAtTime::OfRank& StatesAtTime::of(const store::Store& store, std::uint32_t rank) {
   Kept& kept = ranks_[rank];
   if (kept.rank.current && kept.key == key_) return kept.rank;
-  if (budget_ && (kept.read_in > turn_ || (spent_.count() > 0 && spent_ >= *budget_))) {
+  const auto leave_out = [&]() -> const OfRank& {
     kept.rank.current = false;
     oldest_left_out_ = std::min(oldest_left_out_, kept.read_in);
     return kept.rank;
-  }
+  };
+  if (budget_ && (kept.read_in > turn_ || (spent_.count() > 0 && spent_ >= *budget_))) return leave_out();
   const auto began = std::chrono::steady_clock::now();
+  if (budget_ && !store.read_states(rank, key_.at_ns, *budget_ - spent_)) {
+    spent_ += std::chrono::steady_clock::now() - began;
+    return leave_out();
+  }
   kept.rank.states.assign(key_.params, {});
   store.param_states(rank, key_.at_ns, kept.rank.states);
   // After the read, which finds damage.

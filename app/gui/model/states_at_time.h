@@ -21,8 +21,8 @@ class StatesAtTime {
     bool current = false;                   ///< false: of an earlier time; empty where nothing was read yet
   };
   /// Starts a frame that shows a time of a run (Session::number()). `budget`: for reading, exceeded by one
-  /// rank at most; nullopt: unlimited. Where it is 0 and the time moves, each frame reads one rank, and as
-  /// many frames as there are ranks read all.
+  /// block of a rank at most; nullopt: unlimited. Where it is 0 and the time moves, each frame reads one rank
+  /// of one block, and as many frames as there are ranks read all.
   void begin_frame(std::uint64_t run, const store::Store& store, std::int64_t at_ns, std::size_t params,
                    std::optional<std::chrono::nanoseconds> budget);
   [[nodiscard]] const OfRank& of(const store::Store& store, std::uint32_t rank);

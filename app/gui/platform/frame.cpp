@@ -167,7 +167,9 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   ImGuiIO& io = ImGui::GetIO();
   const Palette colors = app.own_colours.applied(app.theme);
   apply_theme(colors);
+  presses_.release();
   workspace_.ui().key_tip.put_pointer();
+  presses_.hold();
   choose_navigation(panel.empty() || panel == "workspace");
   {
     const FrameTimes::Part part(workspace_.ui().times, "ImGui: new frame");
@@ -222,7 +224,7 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   // ImGui spreads a burst of events over several frames: draw until its queue is empty.
   took_input_ |= !imgui.InputEventsQueue.empty();
   const bool fading = imgui.DimBgRatio > 0 && imgui.DimBgRatio < 1;
-  moving_ = ctx.moving || fading;
+  moving_ = ctx.moving || fading || presses_.holds();
   again_s_ = ctx.again_s;
   {
     const FrameTimes::Part part(workspace_.ui().times, "ImGui: draw lists");

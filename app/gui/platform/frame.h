@@ -11,6 +11,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/frame_times.h"
+#include "app/gui/views/held_press.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
@@ -55,6 +56,7 @@ class Frame {
   FrameTimes times_;
   std::string font_problem_;
   std::vector<KeyPress> keys_;
+  HeldPress presses_;
   bool moving_ = false, took_input_ = false;
   std::optional<double> again_s_;
   int unsettled_ = 0;         ///< frames still needed by the layout

@@ -428,21 +428,6 @@ const Command kCommands[] = {
     {Menu::help, "About", "", 0, kNone, ask<Dialog::about>},
 };
 
-/// Function keys do not produce text: text fields leave them to the commands.
-bool is_function_key(int code) { return code >= key::kF1 && code < key::kF1 + 25; }
-
-/// Keys that a text field uses itself, for undo and moving the caret.
-bool of_a_text(int code) {
-  return code == 'Z' || code == 'Y' || code == key::kLeft || code == key::kRight || code == key::kUp ||
-         code == key::kDown;
-}
-
-/// Keys that a focused ImGui list or tree uses; Context::key_area() leaves those for pages to the commands.
-bool of_a_list(int code, bool in_key_area) {
-  const bool page = code == 266 || code == 267;
-  return code == key::kLeft || code == key::kRight || code == key::kSpace || (page && !in_key_area);
-}
-
 }  // namespace
 
 const char* name_of(Menu menu) noexcept {
@@ -475,28 +460,6 @@ std::string_view also_called(const Command& command) noexcept {
   for (const auto& [name, words] : kWords)
     if (name == command.name) return words;
   return {};
-}
-
-void run_pressed(Context& ctx, bool typing, bool in_list) {
-  for (const Command& command : kCommands) {
-    if (command.code == 0 || command.run == nullptr) continue;
-    const bool plain = command.modifiers == 0;
-    if (typing && plain && !is_function_key(command.code)) continue;
-    if (typing && of_a_text(command.code)) continue;
-    if (in_list && plain && of_a_list(command.code, ctx.ui.in_key_area)) continue;
-    for (int times = ctx.presses(command.code, command.modifiers, command.shift); times > 0; --times) {
-      if (command.available(ctx)) command.run(ctx);
-    }
-  }
-  if (!typing && ctx.presses(key::kKeypadPlus, key::kCtrl) > 0) scale_text(ctx, 0.1F);
-  if (!typing && ctx.presses(key::kKeypadMinus, key::kCtrl) > 0) scale_text(ctx, -0.1F);
-  // The other usual key of redo.
-  if (!typing && ctx.presses('Z', key::kCtrl | key::kShift) > 0 && ctx.app.history.can_go_forward())
-    go_forward(ctx);
-  // The key of '?' depends on the keyboard layout.
-  if (!typing && std::ranges::find(ImGui::GetIO().InputQueueCharacters, ImWchar('?')) !=
-                     ImGui::GetIO().InputQueueCharacters.end())
-    ctx.ui.help = !ctx.ui.help;
 }
 
 }  // namespace shardscope::gui

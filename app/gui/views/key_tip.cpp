@@ -11,10 +11,6 @@
 
 namespace shardscope::gui {
 
-struct KeyTip::Held {
-  ImVector<ImGuiInputEvent> events;
-};
-
 void KeyTip::toggle() {
   if (shown_) {
     hide();
@@ -33,11 +29,6 @@ void KeyTip::hide() {
 void KeyTip::put_pointer() {
   constexpr float kMoved = 1;  // pixels: a pointer at rest may be reported anew
   ImGuiContext& g = *ImGui::GetCurrentContext();
-  if (held_ != nullptr) {
-    for (const ImGuiInputEvent& later : g.InputEventsQueue) held_->events.push_back(later);
-    g.InputEventsQueue.swap(held_->events);
-    held_.reset();
-  }
   constexpr Point kNowhere{-FLT_MAX, -FLT_MAX};
   const ImGuiInputEvent* press = nullptr;  // a button or the wheel while the pointer is at the tip's point
   Point press_from = kNowhere;
@@ -59,18 +50,13 @@ void KeyTip::put_pointer() {
     user_ = to;
   }
   if (press != nullptr) {
-    // Before it, or what is at the tip's point would be clicked. And in a frame of its own: a plot takes a
-    // press, and the keyboard, only where the pointer already was in the frame before.
-    held_ = std::make_shared<Held>();
-    for (const ImGuiInputEvent* event = press; event != g.InputEventsQueue.end(); ++event)
-      held_->events.push_back(*event);
-    g.InputEventsQueue.resize(g.InputEventsQueue.index_from_ptr(press));
+    // Before it, or what is at the tip's point would be clicked.
     ImGuiInputEvent back;
     back.Type = ImGuiInputEventType_MousePos;
     back.Source = ImGuiInputSource_Mouse;
     back.EventId = g.InputEventsNextEventId++;
     back.MousePos = {press_from.x, press_from.y, ImGuiMouseSource_Mouse};
-    g.InputEventsQueue.push_back(back);
+    g.InputEventsQueue.insert(press, back);
   }
   if (std::exchange(put_back_, false)) {
     const Point back = user_.value_or(kNowhere);
@@ -86,7 +72,6 @@ void KeyTip::put_pointer() {
 
 void KeyTip::follow(Context& ctx) {
   const std::optional<Point> aimed = std::exchange(aimed_, std::nullopt);
-  if (held_ != nullptr) ctx.moving = true;
   if (!shown_) return;
   ImGuiContext& g = *ImGui::GetCurrentContext();
   // A menu, dialog or text field has the keyboard: Escape is its own.

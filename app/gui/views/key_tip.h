@@ -2,7 +2,6 @@
 // says under a pointer.
 #pragma once
 
-#include <memory>
 #include <optional>
 
 namespace shardscope::gui {
@@ -34,8 +33,6 @@ class KeyTip {
   std::optional<Point> put_;   ///< where it was put last
   std::optional<Point> user_;  ///< where the user's own pointer is
   double changed_at_ = 0;      ///< seconds
-  struct Held;
-  std::shared_ptr<Held> held_;  ///< a press that ended the tip, until the next frame
 };
 
 }  // namespace shardscope::gui

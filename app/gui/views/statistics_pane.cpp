@@ -192,7 +192,19 @@ void StatisticsPane::by_step(Context& ctx, const Rect& rect) {
     app.go_to_step(steps[static_cast<std::size_t>(clicked)].step);
 }
 
-void StatisticsPane::bars(Context& ctx, const Rect& rect) {
+/// What the bars are, and the scale of their times.
+void StatisticsPane::title(Context& ctx, Rect line) const {
+  if (line.w > 240)
+    draw_choices(ctx,
+                 {{"scale of the histogram",
+                   {"auto", "lin", "log"},
+                   static_cast<int>(ctx.app.find.scale),
+                   [](AppState& app, int to) { app.find.scale = static_cast<HistogramScale>(to); }}},
+                 line);
+  ctx.canvas.text_in(line, "spans by their time", ctx.colors().muted, Font::small);
+}
+
+void StatisticsPane::bars(Context& ctx, Rect rect) {
   const Palette& c = ctx.colors();
   const TimeHistogram& histogram = found_.histogram();
   if (histogram.counts.empty()) {
@@ -200,6 +212,7 @@ void StatisticsPane::bars(Context& ctx, const Rect& rect) {
                        Align::centre);
     return;
   }
+  if (rect.h > 100) title(ctx, rect.take_top(22));
   const std::vector<double>& edges = histogram.edges;
   // The first bar of a logarithmic scale may begin at 0: draw it as wide as the second.
   const double least =
@@ -334,13 +347,6 @@ void StatisticsPane::groups(Context& ctx, Rect room) {
     }
   }
   head.take_left(106);
-  if (head.w > 300)
-    draw_choices(ctx,
-                 {{"scale of the histogram",
-                   {"auto", "lin", "log"},
-                   static_cast<int>(find.scale),
-                   [](AppState& app, int to) { app.find.scale = static_cast<HistogramScale>(to); }}},
-                 head);
   const auto all = static_cast<std::int64_t>(find.statistics.groups().size());
   const auto listed = static_cast<std::int64_t>(found_.groups().of_row.size());
   ctx.canvas.text_in(head,

@@ -21,7 +21,8 @@ class StatisticsPane {
  private:
   void figures(Context& ctx, Rect& room, std::size_t most_lines);
   void plots(Context& ctx, Rect room);
-  void bars(Context& ctx, const Rect& room);
+  void title(Context& ctx, Rect line) const;
+  void bars(Context& ctx, Rect room);
   /// Arrow keys go along the bars, with Shift over several; Enter shows their spans only.
   /// `places`: of the bars.
   void keys(Context& ctx, const Rect& room, const std::vector<Rect>& places);

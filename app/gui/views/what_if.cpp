@@ -9,6 +9,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "app/analysis/framework.h"
@@ -37,7 +38,7 @@ class WhatIfView final : public View {
   void draw(Context& ctx, Rect room) override;
 
  private:
-  void begin(const Session& run);
+  void begin(const AppState& app);
   void settings(Context& ctx, const Rect& room);
   void setting(std::size_t which, const instrumentation::RunTables& tables);
   void links();
@@ -50,40 +51,54 @@ class WhatIfView final : public View {
   [[nodiscard]] std::int32_t stage() const;
   [[nodiscard]] bool changed() const;
 
-  std::uint64_t of_ = 0;  ///< Session::number() of the choices and results
-  WhatIfChoice recorded_, choice_;
-  WhatIfRefusals refused_;
-  WhatIfRun run_;
-  std::shared_ptr<const WhatIfRun::Outcome> shown_;
-  Table table_, plan_;
-  TableState state_, plan_state_;
-  SettingSearchRun search_;
-  std::shared_ptr<const SettingSearchRun::Ended> found_;  ///< of which found_table_ is made
-  Table found_table_;
-  TableState found_state_;
-  bool playing_ = false, searching_ = false;
-  bool show_search_ = false;  ///< show the search's results instead of the last simulation
-  double memory_gib_ = 0, search_began_ = 0;
+  /// Choices and results of one run. Both runs of a comparison keep theirs.
+  struct Kept {
+    WhatIfChoice recorded, choice;
+    WhatIfRefusals refused;
+    WhatIfRun run;
+    std::shared_ptr<const WhatIfRun::Outcome> shown;
+    Table table, plan;
+    TableState state, plan_state;
+    SettingSearchRun search;
+    std::shared_ptr<const SettingSearchRun::Ended> found;  ///< of which found_table is made
+    Table found_table;
+    TableState found_state;
+    bool playing = false, searching = false;
+    bool show_search = false;  ///< show the search's results instead of the last simulation
+    double memory_gib = 0, search_began = 0;
+  };
+  std::map<std::uint64_t, Kept> runs_;  ///< by Session::number()
+  Kept* of_ = nullptr;                  ///< of the run that is drawn
+  std::uint64_t of_number_ = 0;         ///< its Session::number()
 };
 
 std::int32_t WhatIfView::stage() const {
-  return choice_.values.empty() || choice_.values[0].empty() ? 0 : std::atoi(choice_.values[0].c_str());
+  return of_->choice.values.empty() || of_->choice.values[0].empty()
+             ? 0
+             : std::atoi(of_->choice.values[0].c_str());
 }
 
 bool WhatIfView::changed() const {
-  return choice_.values != recorded_.values || choice_.ranks != recorded_.ranks ||
-         choice_.ranks_per_node != recorded_.ranks_per_node || choice_.link_gb_per_s > 0 ||
-         choice_.node_link_gb_per_s > 0 || !choice_.more.empty();
+  return of_->choice.values != of_->recorded.values || of_->choice.ranks != of_->recorded.ranks ||
+         of_->choice.ranks_per_node != of_->recorded.ranks_per_node || of_->choice.link_gb_per_s > 0 ||
+         of_->choice.node_link_gb_per_s > 0 || !of_->choice.more.empty();
 }
 
-/// Resets choices and results for another run.
-void WhatIfView::begin(const Session& run) {
-  of_ = run.number();
-  recorded_ = choice_ = as_recorded(run.store().tables());
-  refused_ = what_if_refusals(run.store().tables());
-  run_.forget();
-  search_.forget();
-  show_search_ = false;
+/// From now on of the run that is shown. A closed run's commands are cancelled; its files are kept, as the
+/// window may be showing one.
+void WhatIfView::begin(const AppState& app) {
+  for (auto& [number, kept] : runs_) {
+    if (number == app.run->number() || (app.other && number == app.other->number())) continue;
+    kept.run.forget();
+    kept.search.forget();
+  }
+  const auto [kept, added] = runs_.try_emplace(app.run->number());
+  of_ = &kept->second;
+  of_number_ = app.run->number();
+  if (!added) return;
+  const instrumentation::RunTables& tables = app.store().tables();
+  of_->recorded = of_->choice = as_recorded(tables);
+  of_->refused = what_if_refusals(tables);
 }
 
 /// A label and its control; a value that differs from the recording has a mark and shows the recorded
@@ -91,13 +106,13 @@ void WhatIfView::begin(const Session& run) {
 void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& tables) {
   const std::int32_t stage = this->stage();
   const WhatIfSetting& setting = what_if_settings()[which];
-  const std::string& value = choice_.values[which];
-  const std::string& refused = refused_.settings[which];
+  const std::string& value = of_->choice.values[which];
+  const std::string& refused = of_->refused.settings[which];
   const bool used = refused.empty() && stage >= setting.first_stage && stage <= setting.last_stage;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   ImGui::AlignTextToFramePadding();
-  const bool other = value != recorded_.values[which];
+  const bool other = value != of_->recorded.values[which];
   if (other)
     ImGui::TextUnformatted(setting.label);
   else
@@ -108,7 +123,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
                used              ? ""
                : refused.empty() ? "\nwithout effect at this stage"
                                  : ("\nnot possible for this run: " + refused).c_str(),
-               text_of(setting, recorded_.values[which], unset_tip(tables)).c_str());
+               text_of(setting, of_->recorded.values[which], unset_tip(tables)).c_str());
   };
   explain();
   ImGui::TableNextColumn();
@@ -120,7 +135,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
       bool on = value == "true";
       ImGui::PushItemFlag(ImGuiItemFlags_MixedValue,
                           used && value != "true" && value != "false");  // neither on nor off is known
-      if (ImGui::Checkbox("##on", &on)) set(choice_, which, on ? "true" : "false");
+      if (ImGui::Checkbox("##on", &on)) set(of_->choice, which, on ? "true" : "false");
       ImGui::PopItemFlag();
       if (!value.empty() && value != "true" && value != "false") {
         ImGui::SameLine();
@@ -133,9 +148,9 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
         for (const std::string& choice : setting.choices) {
           if (!ImGui::Selectable(choice.c_str(), choice == value)) continue;
           if (which == 0)
-            choose_stage(choice_, tables, choice);
+            choose_stage(of_->choice, tables, choice);
           else
-            set(choice_, which, choice);
+            set(of_->choice, which, choice);
         }
         ImGui::EndCombo();
       }
@@ -146,7 +161,7 @@ void WhatIfView::setting(std::size_t which, const instrumentation::RunTables& ta
       if (ImGui::SliderScalar("##count", ImGuiDataType_S64, &number, &setting.least, &setting.most,
                               as_format(text_of(setting, value, unset_text(tables))).c_str(),
                               ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
-        set(choice_, which, std::to_string(number));
+        set(of_->choice, which, std::to_string(number));
       break;
     }
   }
@@ -173,19 +188,19 @@ void WhatIfView::links() {
     if (!refused.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
       padded_tip("%s", tip(refused, "").c_str());
   };
-  row("ranks", tip(refused_.ranks, "Ranks of the changed run").c_str());
-  ImGui::BeginDisabled(!refused_.ranks.empty());
-  int ranks = static_cast<int>(choice_.ranks);
+  row("ranks", tip(of_->refused.ranks, "Ranks of the changed run").c_str());
+  ImGui::BeginDisabled(!of_->refused.ranks.empty());
+  int ranks = static_cast<int>(of_->choice.ranks);
   if (ImGui::InputInt("##ranks", &ranks))
-    choice_.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
-  explain(refused_.ranks);
+    of_->choice.ranks = static_cast<std::uint32_t>(std::clamp(ranks, 1, 4096));
+  explain(of_->refused.ranks);
   ImGui::EndDisabled();
-  row("ranks per node", tip(refused_.ranks, "Ranks that share a node's links").c_str());
-  ImGui::BeginDisabled(!refused_.ranks.empty());
-  int per_node = static_cast<int>(choice_.ranks_per_node);
+  row("ranks per node", tip(of_->refused.ranks, "Ranks that share a node's links").c_str());
+  ImGui::BeginDisabled(!of_->refused.ranks.empty());
+  int per_node = static_cast<int>(of_->choice.ranks_per_node);
   if (ImGui::InputInt("##per node", &per_node))
-    choice_.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
-  explain(refused_.ranks);
+    of_->choice.ranks_per_node = static_cast<std::uint32_t>(std::clamp(per_node, 1, 4096));
+  explain(of_->refused.ranks);
   ImGui::EndDisabled();
   // Bandwidth and latency, with units in the fields.
   const auto link = [&](const char* id, double& gb_per_s, double& latency_us) {
@@ -194,100 +209,102 @@ void WhatIfView::links() {
     ImGui::SetNextItemWidth(half);
     if (ImGui::InputDouble("##bandwidth", &gb_per_s, 0, 0, gb_per_s > 0 ? "%.4g GB/s" : "as fitted"))
       gb_per_s = std::max(0.0, gb_per_s);
-    explain(refused_.links);
+    explain(of_->refused.links);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(half);
     if (ImGui::InputDouble("##latency", &latency_us, 0, 0, latency_us > 0 ? "%.4g \xc2\xb5s" : "as fitted"))
       latency_us = std::max(0.0, latency_us);
-    explain(refused_.links);
+    explain(of_->refused.links);
     ImGui::PopID();
   };
   row("link in a node",
-      tip(refused_.links, "Among the ranks of a node, as busbw; 0: as fitted to the recording").c_str());
-  ImGui::BeginDisabled(!refused_.links.empty());
-  link("in a node", choice_.link_gb_per_s, choice_.link_latency_us);
+      tip(of_->refused.links, "Among the ranks of a node, as busbw; 0: as fitted to the recording").c_str());
+  ImGui::BeginDisabled(!of_->refused.links.empty());
+  link("in a node", of_->choice.link_gb_per_s, of_->choice.link_latency_us);
   ImGui::EndDisabled();
   row("link between nodes",
-      tip(refused_.links, "Of a node's links to other nodes; 0: as fitted to the recording").c_str());
-  ImGui::BeginDisabled(!refused_.links.empty());
-  link("between nodes", choice_.node_link_gb_per_s, choice_.node_link_latency_us);
+      tip(of_->refused.links, "Of a node's links to other nodes; 0: as fitted to the recording").c_str());
+  ImGui::BeginDisabled(!of_->refused.links.empty());
+  link("between nodes", of_->choice.node_link_gb_per_s, of_->choice.node_link_latency_us);
   ImGui::EndDisabled();
   row("other settings",
-      tip(refused_.run, "KEY=VALUE, one per line, added to the recorded configuration").c_str());
-  ImGui::BeginDisabled(!refused_.run.empty());
-  (void)text_area("##more", choice_.more, {-FLT_MIN, kMoreHeight});
+      tip(of_->refused.run, "KEY=VALUE, one per line, added to the recorded configuration").c_str());
+  ImGui::BeginDisabled(!of_->refused.run.empty());
+  (void)text_area("##more", of_->choice.more, {-FLT_MIN, kMoreHeight});
   ImGui::EndDisabled();
 }
 
 /// Chooses the recorded settings with the changes of a finding.
 void WhatIfView::take(const AppState& app, const std::vector<analysis::Change>& changes) {
-  choice_ = recorded_;
-  change(choice_, app.store().tables(), changes);
+  of_->choice = of_->recorded;
+  change(of_->choice, app.store().tables(), changes);
 }
 
 void WhatIfView::buttons(Context& ctx) {
   AppState& app = ctx.app;
   ImGui::Dummy({0, 4});
-  ImGui::BeginDisabled(playing_ || !changed() || !refused_.run.empty());
-  const bool may_play = !playing_ && changed() && refused_.run.empty();
+  ImGui::BeginDisabled(of_->playing || !changed() || !of_->refused.run.empty());
+  const bool may_play = !of_->playing && changed() && of_->refused.run.empty();
   const bool play = ctx.offered("Simulate", may_play, "Simulates this run with the chosen settings");
   if (ImGui::Button("Simulate") || play) {
-    const std::string out = refused_.open_beside.empty() ? temporary_recording("what-if") : std::string();
-    show_search_ = false;
-    run_.start(what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), choice_, out),
-               out);
+    const std::string out = of_->refused.open_beside.empty() ? temporary_recording("what-if") : std::string();
+    of_->show_search = false;
+    of_->run.start(
+        what_if_arguments(shardscope_program(), app.run->source(), app.store().tables(), of_->choice, out),
+        out);
     ctx.moving = true;  // the next frame shows the running state, also without input
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
-  ImGui::BeginDisabled(!playing_);
-  if (ImGui::Button("Stop")) run_.cancel();
+  ImGui::BeginDisabled(!of_->playing);
+  if (ImGui::Button("Stop")) of_->run.cancel();
   ImGui::EndDisabled();
   ImGui::SameLine();
   ImGui::BeginDisabled(!changed());
-  if (ImGui::Button("As recorded")) choice_ = recorded_;
+  if (ImGui::Button("As recorded")) of_->choice = of_->recorded;
   ImGui::EndDisabled();
   ImGui::SameLine();
-  const bool result = shown_ && shown_->result && !shown_->result->recording.empty();
-  ImGui::BeginDisabled(!result || playing_);
-  const bool open = ctx.offered("Open beside the run", result && !playing_, "Opens the simulated run as B");
+  const bool result = of_->shown && of_->shown->result && !of_->shown->result->recording.empty();
+  ImGui::BeginDisabled(!result || of_->playing);
+  const bool open =
+      ctx.offered("Open beside the run", result && !of_->playing, "Opens the simulated run as B");
   if ((ImGui::Button("Open beside the run") || open) && result) {
     app.open_request = {
-        .source = shown_->result->recording, .key_file = {}, .second = true, .temporary = true};
+        .source = of_->shown->result->recording, .key_file = {}, .second = true, .temporary = true};
   }
   ImGui::EndDisabled();
-  if (!refused_.open_beside.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    padded_tip("%s", refused_.open_beside.c_str());
+  if (!of_->refused.open_beside.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    padded_tip("%s", of_->refused.open_beside.c_str());
   search_line(ctx);
 }
 
 /// Controls of the search for the fastest settings.
 void WhatIfView::search_line(Context& ctx) {
   ImGui::Dummy({0, 2});
-  ImGui::BeginDisabled(searching_ || playing_ || !refused_.search.empty());
-  const bool search = ctx.offered("Search", !searching_ && !playing_ && refused_.search.empty(),
+  ImGui::BeginDisabled(of_->searching || of_->playing || !of_->refused.search.empty());
+  const bool search = ctx.offered("Search", !of_->searching && !of_->playing && of_->refused.search.empty(),
                                   "Searches for the fastest settings");
   if (ImGui::Button("Search") || search) {
-    search_.start(search_arguments(shardscope_program(), ctx.app.run->source(), memory_gib_));
-    search_began_ = ctx.seconds;
-    show_search_ = true;
+    of_->search.start(search_arguments(shardscope_program(), ctx.app.run->source(), of_->memory_gib));
+    of_->search_began = ctx.seconds;
+    of_->show_search = true;
     ctx.moving = true;
   }
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    padded_tip("%s", refused_.search.empty()
+    padded_tip("%s", of_->refused.search.empty()
                          ? "Simulates up to 150 common changes to the recorded settings and lists the fastest"
-                         : ("Not possible for this run: " + refused_.search).c_str());
+                         : ("Not possible for this run: " + of_->refused.search).c_str());
   ImGui::SameLine();
-  ImGui::BeginDisabled(!searching_);
-  if (ImGui::Button("Stop##search")) search_.cancel();
+  ImGui::BeginDisabled(!of_->searching);
+  if (ImGui::Button("Stop##search")) of_->search.cancel();
   ImGui::EndDisabled();
   ImGui::SameLine();
-  ImGui::BeginDisabled(!refused_.search.empty());
+  ImGui::BeginDisabled(!of_->refused.search.empty());
   ImGui::SetNextItemWidth(-FLT_MIN);
-  if (ImGui::InputDouble("##memory", &memory_gib_, 0, 0,
-                         memory_gib_ > 0 ? "within %.4g GiB" : "no memory limit"))
-    memory_gib_ = std::max(0.0, memory_gib_);
+  if (ImGui::InputDouble("##memory", &of_->memory_gib, 0, 0,
+                         of_->memory_gib > 0 ? "within %.4g GiB" : "no memory limit"))
+    of_->memory_gib = std::max(0.0, of_->memory_gib);
   item_tip("Limit on a rank's device memory, for the search; 0: no limit");
   ImGui::EndDisabled();
 }
@@ -295,28 +312,29 @@ void WhatIfView::search_line(Context& ctx) {
 /// Results of the search; a click chooses a row's settings.
 void WhatIfView::searched(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
-  const auto ended = search_.ended();
-  if (ended != found_) {
-    found_ = ended;
-    found_table_ = found_ && found_->outcome ? search_table(*found_->outcome) : Table{};
+  const auto ended = of_->search.ended();
+  if (ended != of_->found) {
+    of_->found = ended;
+    of_->found_table = of_->found && of_->found->outcome ? search_table(*of_->found->outcome) : Table{};
   }
   const auto paragraph = [&](const std::string& text, Rgb color) {
     if (text.empty() || room.h < 16) return;
     room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
   };
-  if (searching_) {
-    ctx.empty(room, "Searching for the fastest settings: " + decimal(ctx.seconds - search_began_, 0) + " s",
+  if (of_->searching) {
+    ctx.empty(room,
+              "Searching for the fastest settings: " + decimal(ctx.seconds - of_->search_began, 0) + " s",
               "Up to 150 settings are simulated; each takes as long as one what-if. Stop ends the search "
               "without a result.");
     return;
   }
-  if (!found_) return;
-  if (!found_->outcome) {
+  if (!of_->found) return;
+  if (!of_->found->outcome) {
     ctx.canvas.text_in(room.take_top(24), "The search found nothing", c.of(Meaning::trouble), Font::strong);
-    paragraph(found_->problem, c.text);
+    paragraph(of_->found->problem, c.text);
     return;
   }
-  const SearchOutcome& outcome = *found_->outcome;
+  const SearchOutcome& outcome = *of_->found->outcome;
   ctx.section(room, "Fastest settings of " + std::to_string(outcome.played) + " simulated");
   paragraph(outcome.verdict, c.text);
   paragraph("Recorded: " + milliseconds(outcome.recorded_ms).text() + " per step, peak " +
@@ -324,8 +342,8 @@ void WhatIfView::searched(Context& ctx, Rect room) {
                 " Click a row to choose its settings; Simulate compares them.",
             c.muted);
   const TableHit hit =
-      draw_table(ctx, "##searched", room.take_top(std::min(room.h, table_height(found_table_))), found_table_,
-                 found_state_);
+      draw_table(ctx, "##searched", room.take_top(std::min(room.h, table_height(of_->found_table))),
+                 of_->found_table, of_->found_state);
   if (hit.clicked) take(ctx.app, outcome.best[*hit.clicked].changes);
 }
 
@@ -366,31 +384,32 @@ void WhatIfView::settings(Context& ctx, const Rect& room) {
 /// Reads the state of both commands once per frame before drawing, so that buttons and figures are
 /// consistent; nothing is redrawn after both have ended.
 void WhatIfView::follow(Context& ctx) {
-  playing_ = run_.running();
-  searching_ = search_.running();
-  if (playing_ || searching_) ctx.moving = true;
-  const auto outcome = run_.outcome();
+  of_->playing = of_->run.running();
+  of_->searching = of_->search.running();
+  if (of_->playing || of_->searching) ctx.moving = true;
+  const auto outcome = of_->run.outcome();
   const bool has_result = outcome && outcome->result;
-  ctx.app.what_if = {.values = choice_.values,
-                     .playing = playing_,
+  ctx.app.what_if = {.values = of_->choice.values,
+                     .playing = of_->playing,
                      .modelled_ms = has_result ? outcome->result->modelled_ms : 0,
                      .changed_ms = has_result ? outcome->result->changed_ms : 0};
-  if (outcome == shown_) return;
-  shown_ = outcome;
-  const bool good = shown_ && shown_->result;
-  table_ = good ? metric_table(shown_->result->comparison) : Table{};
+  if (outcome == of_->shown) return;
+  of_->shown = outcome;
+  const bool good = of_->shown && of_->shown->result;
+  of_->table = good ? metric_table(of_->shown->result->comparison) : Table{};
   // Without intervals, as of an attached run, the figures have the room of their column.
   if (good)
-    table_.columns.back().hidden = std::ranges::none_of(
-        shown_->result->comparison.metrics, [](const auto& row) { return row.interval.has_value(); });
-  plan_ = {};
-  if (good && !shown_->result->counts.empty())
-    plan_ = plan_difference(plan_counts(ctx.app.store(), ctx.app.run->summary()), shown_->result->counts);
+    of_->table.columns.back().hidden = std::ranges::none_of(
+        of_->shown->result->comparison.metrics, [](const auto& row) { return row.interval.has_value(); });
+  of_->plan = {};
+  if (good && !of_->shown->result->counts.empty())
+    of_->plan =
+        plan_difference(plan_counts(ctx.app.store(), ctx.app.run->summary()), of_->shown->result->counts);
 }
 
 void WhatIfView::result(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
-  if (playing_) {
+  if (of_->playing) {
     ctx.empty(
         room, "Simulating the run",
         "The model is fitted to the recording, then the recorded and the changed settings are simulated.");
@@ -401,14 +420,14 @@ void WhatIfView::result(Context& ctx, Rect room) {
     room.take_top(ctx.canvas.paragraph({room.x, room.y, room.w, room.h}, text, color, Font::small) + 6);
   };
   const std::string& framework = ctx.app.store().tables().framework;
-  if (!shown_ && !refused_.run.empty()) {
+  if (!of_->shown && !of_->refused.run.empty()) {
     ctx.empty(room, "What-if is not possible for this run of " + framework,
-              refused_.run +
+              of_->refused.run +
                   ". To compare two scripts of yours: shardscope ab --command-a '...' --command-b '...' "
                   "runs both in turns.");
     return;
   }
-  if (!shown_ && !framework.empty()) {
+  if (!of_->shown && !framework.empty()) {
     const bool on_gpu = analysis::has_times_of_host(ctx.app.store().tables());
     ctx.empty(room, "Change a setting, then click Simulate",
               std::string(on_gpu ? "Gathers, buckets and memory are computed with your changes. No times are "
@@ -418,18 +437,18 @@ void WhatIfView::result(Context& ctx, Rect room) {
                   "The tooltip of a grey control says why it is not possible for this run.");
     return;
   }
-  if (!shown_) {
+  if (!of_->shown) {
     ctx.empty(room, "Change a setting, then click Simulate",
               "The recorded run is simulated with your changes; step time, exposed communication and memory "
               "are compared with the recorded settings, simulated the same way.");
     return;
   }
-  if (!shown_->result) {
+  if (!of_->shown->result) {
     ctx.canvas.text_in(room.take_top(24), "The simulation failed", c.of(Meaning::trouble), Font::strong);
-    paragraph(shown_->problem, c.text);
+    paragraph(of_->shown->problem, c.text);
     return;
   }
-  const WhatIfResult& result = *shown_->result;
+  const WhatIfResult& result = *of_->shown->result;
   if (std::isfinite(result.predicted_ms)) {
     ctx.section(room, "Step time");
     draw_step_times(ctx, room, result);
@@ -438,12 +457,14 @@ void WhatIfView::result(Context& ctx, Rect room) {
   paragraph(result.comparison.verdict, c.text);
   paragraph(result.warnings, c.warning);
   ctx.section(room, "Recorded settings (A) and changed settings (B), both simulated");
-  draw_table(ctx, "##what if", room.take_top(std::min(room.h, table_height(table_))), table_, state_);
+  draw_table(ctx, "##what if", room.take_top(std::min(room.h, table_height(of_->table))), of_->table,
+             of_->state);
   for (const std::string& change : result.comparison.config_changes) paragraph(change, c.muted);
-  if (plan_.rows.empty() || room.h < 80) return;
+  if (of_->plan.rows.empty() || room.h < 80) return;
   room.take_top(4);
   ctx.section(room, "What the plan decides differently: recorded settings (A), changed settings (B)");
-  draw_table(ctx, "##plan", room.take_top(std::min(room.h, table_height(plan_))), plan_, plan_state_);
+  draw_table(ctx, "##plan", room.take_top(std::min(room.h, table_height(of_->plan))), of_->plan,
+             of_->plan_state);
 }
 
 void WhatIfView::draw(Context& ctx, Rect room) {
@@ -455,19 +476,19 @@ void WhatIfView::draw(Context& ctx, Rect room) {
                       : "Its tables are missing: there are no settings to change.");
     return;
   }
-  if (of_ != app.run->number()) begin(*app.run);
+  if (of_number_ != app.run->number()) begin(app);
   if (app.what_if_changes) take(app, *std::exchange(app.what_if_changes, std::nullopt));
   follow(ctx);
   room = {room.x + 12, room.y + 4, room.w - 24, room.h - 12};
   if (room.w > 760) {
     settings(ctx, room.take_left(kSettings));
     room.take_left(24);
-    show_search_ ? searched(ctx, room) : result(ctx, room);
+    of_->show_search ? searched(ctx, room) : result(ctx, room);
     return;
   }
   settings(ctx, room.take_top(room.h * 0.55F));
   room.take_top(8);
-  show_search_ ? searched(ctx, room) : result(ctx, room);
+  of_->show_search ? searched(ctx, room) : result(ctx, room);
 }
 
 }  // namespace

@@ -53,6 +53,31 @@ TEST_F(RecordingTest, SmallChunksAreJoinedAndNothingMoves) {
   EXPECT_LT(each, 3.5);
 }
 
+// A frame reads a part of what it needs, and the next frames the rest.
+TEST_F(RecordingTest, StatesOfATimeAreReadBlockByBlock) {
+  SyntheticRun run = make_synthetic_run({.world = 1, .steps = 200, .chunk_events = Compaction::kLargeEvents});
+  ASSERT_GT(run.chunks.size(), 3U);
+  // An event of the first block is later than the third begins: the state there needs all three.
+  const std::int64_t at = run.chunks[2].times().begin_ns + 1000;
+  run.chunks[0].events.back().ticks = static_cast<std::uint64_t>(at);
+  const std::string path = write("by_block.zscope", run);
+  const Store store = open_recording(path, nullptr);
+  int turns = 1;
+  while (!store.read_states(0, at, std::chrono::nanoseconds(0))) ++turns;
+  EXPECT_EQ(turns, 3);
+  EXPECT_TRUE(store.read_states(0, at, std::chrono::nanoseconds(0)));
+  std::vector<ParamState> states(run.tables[0].params.size()), wanted = states;
+  store.param_states(0, at, states);
+  open_recording(path, nullptr).param_states(0, at, wanted);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    EXPECT_EQ(states[i].status, wanted[i].status) << i;
+    EXPECT_EQ(states[i].since_ns, wanted[i].since_ns) << i;
+  }
+  const Store other = open_recording(path, nullptr);
+  EXPECT_TRUE(other.read_states(0, at, std::chrono::hours(1)));
+  EXPECT_TRUE(other.read_states(17, at, std::chrono::nanoseconds(0)));  // no such rank: nothing to read
+}
+
 // A sealed block keeps what its steps were, because a recording opens without reading its events.
 TEST_F(RecordingTest, SkippedStepsStaySkippedInBlocks) {
   const auto skipped = [](std::uint32_t step) { return step % 3 == 1; };
