@@ -23,6 +23,7 @@
 #include "app/export/perfetto.h"
 #include "app/export/span_walk.h"
 #include "app/export/sqlite.h"
+#include "app/gui/model/live_notes.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::gui {
@@ -126,9 +127,9 @@ void ExportJob::report(const Order& order, const store::Store& store, const stor
   // Unreadable notes are reported by the panel Notes.
   std::vector<exporter::Note> notes;
   try {
-    if (!order.live)
-      notes = exporter::read_notes(exporter::notes_path(order.recording),
-                                   store.has_tables() ? store.tables().run_id : std::string());
+    const std::string run_id = store.has_tables() ? store.tables().run_id : std::string();
+    const std::string path = order.live ? live_notes_path(run_id) : exporter::notes_path(order.recording);
+    if (!path.empty()) notes = exporter::read_notes(path, run_id);
   } catch (const std::runtime_error&) {
     notes.clear();
   }

@@ -59,7 +59,7 @@ TEST_F(RecordingTest, StatesOfATimeAreReadBlockByBlock) {
   ASSERT_GT(run.chunks.size(), 3U);
   // An event of the first block is later than the third begins: the state there needs all three.
   const std::int64_t at = run.chunks[2].times().begin_ns + 1000;
-  run.chunks[0].events.back().ticks = static_cast<std::uint64_t>(at);
+  run.chunks[0].events.back().ticks = static_cast<std::uint64_t>(at + 1000);
   const std::string path = write("by_block.zscope", run);
   const Store store = open_recording(path, nullptr);
   int turns = 1;

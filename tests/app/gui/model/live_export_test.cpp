@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,7 +12,9 @@
 #include <string>
 
 #include "app/collector/collector.h"
+#include "app/export/notes.h"
 #include "app/gui/model/export_job.h"
+#include "app/gui/model/live_notes.h"
 #include "tests/app/collector/test_rank.h"
 
 namespace shardscope::gui {
@@ -75,6 +78,19 @@ TEST_F(LiveExport, HasTheStepsUntilThenAndSaysThatTheRunGoesOn) {
     return exported(ExportFormat::report, "ended.html").problem.empty() &&
            text("ended.html").find("read while the run went on") == std::string::npos;
   })) << "nothing comes after the end";
+}
+
+TEST_F(LiveExport, AReportHasTheNotesOnTheLiveRun) {
+  ::setenv("XDG_STATE_HOME", folder_.c_str(), 1);
+  train(0, 2);
+  const std::string run_id = collector::tables_of(0, 1).run_id;
+  const std::string path = live_notes_path(run_id);
+  fs::create_directories(fs::path(path).parent_path());
+  exporter::write_notes(path, run_id,
+                        {{.id = "1", .begin_ns = 1, .text = "the second rank was late here", .rank = {}}});
+  ASSERT_EQ(exported(ExportFormat::report, "noted.html").problem, "");
+  EXPECT_NE(text("noted.html").find("the second rank was late here"), std::string::npos);
+  ::unsetenv("XDG_STATE_HOME");
 }
 
 TEST_F(LiveExport, OfARunWithoutEventsIsAnErrorAndWritesNothing) {

@@ -93,6 +93,8 @@ TEST_F(Presses, TheWheelWaitsLikewise) {
 }
 
 TEST_F(Presses, APressIsOnlyHeldForOneFrameWhileThePointerMovesOn) {
+  move(20, 20);
+  frame();
   move(150, 150);
   button(true);
   frame();
