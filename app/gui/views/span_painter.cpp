@@ -8,6 +8,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_places.h"
 #include "app/gui/model/span_text.h"
+#include "app/gui/views/timeline_marks.h"
 #include "app/store/gather_contents.h"
 #include "app/store/lane.h"
 
@@ -114,12 +115,12 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
     canvas.outline({box.x - 1, box.y - 1, box.w + 2, box.h + 2}, c.text, 1, 2);
   }
   if (box.w > kNarrowestLabel && !strip_) {
+    const Rect place = beside_flushes(row, box.inset(kLabelFrom, 0));
     const bool barrier = one.kind == ev::EventKind::collective_begin &&
                          ev::as<ev::EventKind::collective_begin>(one).op == ev::CollectiveOp::barrier;
     const std::string text =
         barrier ? ctx_.app.barriers.of(ctx_.app.run->number(), ctx_.app.store(), row.lane(), one)
-                : label(row, one, box.w - 2 * kLabelFrom);
-    const Rect place = box.inset(kLabelFrom, 0);
+                : label(row, one, place.w);
     // A truncated figure would be a wrong figure.
     const bool whole = store::is_wait(one.kind);
     if (whole ? canvas.width(text, Font::small) > place.w : !canvas.readable_in(place.w, text, Font::small))
@@ -304,6 +305,27 @@ void SpanPainter::heat(std::span<const std::uint32_t> ranks, const Rect& rect) {
     }
     i = next;
   }
+}
+
+Rect SpanPainter::beside_flushes(const TimelineRow& row, const Rect& place) const {
+  if (row.kind != RowKind::reduce || row.depth != 0 || ctx_.app.timeline.view.hides(ItemClass::marks))
+    return place;
+  const std::span<const BucketFlush> flushes = ctx_.app.run->index().flushes(row.rank);
+  const std::int64_t until_ns = scale_.time_of(place.right() + kFlushMarkHalf);
+  auto next =
+      std::ranges::lower_bound(flushes, scale_.time_of(place.x - kFlushMarkHalf), {}, &BucketFlush::at_ns);
+  Rect widest{place.x, place.y, 0, place.h};
+  float from = place.x;
+  const auto end_at = [&](float to) {
+    if (to - from > widest.w) widest = {from, place.y, to - from, place.h};
+  };
+  for (; next != flushes.end() && next->at_ns <= until_ns && from < place.right(); ++next) {
+    const float x = scale_.x_of(next->at_ns);
+    end_at(std::min(x - kFlushMarkHalf, place.right()));
+    from = std::max(from, x + kFlushMarkHalf);
+  }
+  end_at(place.right());
+  return widest;
 }
 
 std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, float width) const {

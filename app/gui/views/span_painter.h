@@ -38,6 +38,8 @@ class SpanPainter {
   void gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
   void waits(std::uint32_t rank, const Rect& rect);
   void open_waits(const TimelineRow& row, const Rect& rect);
+  /// The widest part of a label's place that no mark of a flush covers.
+  [[nodiscard]] Rect beside_flushes(const TimelineRow& row, const Rect& place) const;
   [[nodiscard]] std::string label(const TimelineRow& row, const store::Span& span, float width) const;
 
   Context& ctx_;

@@ -89,7 +89,7 @@ void draw_rank_end(Context& ctx, const TimelineRow& row, const Rect& rect, const
 }
 
 void draw_flush_mark(Context& ctx, float x, float y, FlushShape shape) {
-  constexpr float kHalf = 4, kHeight = 7;
+  constexpr float kHalf = kFlushMarkHalf - 1, kHeight = 7;
   const Palette& c = ctx.colors();
   ctx.canvas.triangle(x - kHalf - 1, y, x + kHalf + 1, y, x, y + kHeight + 2, c.panel);
   ctx.canvas.triangle(x - kHalf, y, x + kHalf, y, x, y + kHeight, c.text);
@@ -104,7 +104,7 @@ bool draw_flushes(Context& ctx, std::uint32_t rank, const Rect& rect, const Time
   const std::vector<FlushMark> marks = flush_marks(run.index().flushes(rank), scale, kApart);
   for (const FlushMark& mark : marks) {
     draw_flush_mark(ctx, mark.x, rect.y, mark.shape);
-    if (ctx.under_pointer({mark.x - 5, rect.y, 10, 9})) under = &mark;
+    if (ctx.under_pointer({mark.x - kFlushMarkHalf, rect.y, 2 * kFlushMarkHalf, 9})) under = &mark;
   }
   if (under == nullptr) return false;
   if (ctx.ui.captured == nullptr) ctx.tip(text_of(run, *under));

@@ -18,6 +18,8 @@ void draw_rank_end(Context& ctx, const TimelineRow& row, const Rect& rect, const
 /// On the first reduce row of a rank: bucket flushes and their reasons. True when the pointer is on a
 /// mark.
 bool draw_flushes(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+/// The mark of a flush takes this much on each side of its time, in pixels.
+inline constexpr float kFlushMarkHalf = 5;
 /// The mark as drawn above and in the legend: solid for a full bucket, hollow for a partial one.
 void draw_flush_mark(Context& ctx, float x, float y, FlushShape shape);
 /// The selected collective on all ranks: a line through their arrival times, the last arrival in red, since
