@@ -58,10 +58,12 @@ TEST_F(RecordingTest, StatesOfATimeAreReadBlockByBlock) {
   SyntheticRun run = make_synthetic_run({.world = 1, .steps = 200, .chunk_events = Compaction::kLargeEvents});
   ASSERT_GT(run.chunks.size(), 3U);
   // An event of the first block is later than the third begins: the state there needs all three.
-  const std::int64_t at = run.chunks[2].times().begin_ns + 1000;
-  run.chunks[0].events.back().ticks = static_cast<std::uint64_t>(at + 1000);
+  const std::int64_t in_third_ns = run.chunks[2].times().begin_ns + 1000;
+  run.chunks[0].events.back().ticks =
+      static_cast<std::uint64_t>(in_third_ns + 1000 - run.chunks[0].clock_offset_ns);
   const std::string path = write("by_block.zscope", run);
   const Store store = open_recording(path, nullptr);
+  const std::int64_t at = in_third_ns - store.origin_ns();
   int turns = 1;
   while (!store.read_states(0, at, std::chrono::nanoseconds(0))) ++turns;
   EXPECT_EQ(turns, 3);
