@@ -287,6 +287,7 @@ void PartitionView::draw(Context& ctx, Rect room) {
   const Clip clip(ctx.canvas, room);
   states_.begin_frame(app.run->number(), app.store(), app.now_ns(), elements.size(),
                       app.run->in_window() ? std::optional(kFrameStates) : std::nullopt);
+  float named_until = room.y;
   int labelled = 0;  // names in the first row only: all rows have the same columns
   for (const MapRow& of : rows.rows) {
     const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
@@ -303,8 +304,11 @@ void PartitionView::draw(Context& ctx, Rect room) {
       // Names are taller than rows of many ranks: those of the first and the last row stay inside.
       if (line.y >= room.y && line.bottom() <= room.bottom())
         y = std::clamp(y, room.y, std::max(room.y, room.bottom() - kLabel));
-      ctx.canvas.text_in({room.x, y, kRankGutter - 8, kLabel}, "rank " + std::to_string(rank),
-                         chosen ? c.accent : c.text, Font::small);
+      // The name of the first row, which was moved, may reach into the next one's.
+      if (y >= named_until || chosen)
+        ctx.canvas.text_in({room.x, y, kRankGutter - 8, kLabel}, "rank " + std::to_string(rank),
+                           chosen ? c.accent : c.text, Font::small);
+      named_until = std::max(named_until, y + kLabel);
     }
     {
       const Clip inner(ctx.canvas, line);
