@@ -60,6 +60,10 @@ class RankRun {
   void resume_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
   /// The same, with the state at the end of the last block, which is read for it.
   void resume_from_last_block();
+  /// Call when all blocks of a recording are there: views find their levels of detail complete.
+  void settle_levels() const {
+    for (const RowSums& sums : sums_) sums.settle();
+  }
   void seal_head();
   void set_stage();  ///< access().model_state or initial changed
   /// RankState::notable() since the last call, in order of arrival.

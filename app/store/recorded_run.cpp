@@ -94,11 +94,15 @@ void RecordedRun::set_own_times(std::vector<OwnTimeRow> rows) {
 }
 
 void RecordedRun::resume_from(std::uint32_t rank, BlockTail tail) {
-  store_.state_->data(rank).run.resume_from(tail.begin, std::move(tail.statuses));
+  RankRun& run = store_.state_->data(rank).run;
+  run.resume_from(tail.begin, std::move(tail.statuses));
+  run.settle_levels();
 }
 
 void RecordedRun::resume_from_last_block(std::uint32_t rank) {
-  store_.state_->data(rank).run.resume_from_last_block();
+  RankRun& run = store_.state_->data(rank).run;
+  run.resume_from_last_block();
+  run.settle_levels();
 }
 
 void RecordedRun::ingest(const Chunk& chunk, std::int64_t row) {

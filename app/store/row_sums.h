@@ -56,6 +56,11 @@ class RowSums {
     ends_.push_back(lane.end_ns);
     fine_taken_ = false;
   }
+  /// After the last of many blocks, so that the first frame need not do it.
+  void settle() const {
+    waits_.levels.settle();
+    for (const Row& row : rows_) row.levels.settle();
+  }
   /// Block `i` is damaged: removes what it added.
   void forget(std::size_t i) {
     const auto forget_in = [&](Row& row) {
