@@ -5,7 +5,8 @@ optimizer states); `slots` are temporary ones (gathered parameters, gradients, b
 
 A full sample reads the size of every storage: at the ends of phases in the first FULL_STEPS steps, later within a share
 FULL_SHARE of the time. A quick sample checks which slots are filled and uses the known sizes; it is taken at the same
-places, and when a framework's hook reports a change. Samples never wait and never touch a tensor's data.
+places, and when a framework's hook reports a change. Tensors that have come and gone together are looked at in three places,
+and every sixteenth time in all (src/held_tensors.h, src/memory_slots.h). Samples never wait and never touch a tensor's data.
 """
 import time
 import weakref
@@ -73,7 +74,6 @@ class Memory(Switched):
         self.slots, self.together = [], self.slots_of([])  # of all sources, each slot once
         self.optimizers = []  # weak references to optimizers that have stepped
         self.fixed = {}  # (pool, category) -> bytes, of the last full sample
-        self.moving = {}  # likewise for slots, of the last sample
         self.began, self.spent, self.steps = time.perf_counter(), 0.0, 0
         self.levels = {}  # (pool, category) -> reported level
         self.peak = None  # the allocator's, when it was last read
@@ -128,7 +128,7 @@ class Memory(Switched):
                 self._full()
                 self.spent += time.perf_counter() - began
             else:
-                self._quick()
+                self.together.refresh()
             self._emit(phase)
             if phase is None:
                 self.steps += 1
@@ -162,26 +162,17 @@ class Memory(Switched):
         self.fixed, fixed.sums = fixed.sums, {}
         for slot in self.slots:
             slot.now = slot.count(fixed.add)
-        self.moving = self.together.sums()
-
-    def _quick(self):
-        self.together.refresh()
-        self.moving = self.together.sums()
 
     # ---- emitting -------------------------------------------------------------------------------------
 
     def _emit(self, phase):
-        levels = dict(self.fixed)
-        for key, size in self.moving.items():
-            levels[key] = levels.get(key, 0) + size
+        levels = self.together.with_fixed(self.fixed)
         if self.device == "cuda":
             self._allocator(levels, phase)
             peak = self._new_peak()
-        # Decreases first, so that the pool's total is never above its real maximum.
         for key in levels.keys() - self.levels.keys():
             self.level(*key)
-        for key, level in sorted(self.levels.items(), key=lambda each: levels.get(each[0], 0) - each[1].bytes):
-            level.set(levels.get(key, 0))
+        _core.set_levels(self.levels, levels)
         if self.device == "cuda" and peak:
             self._emit_peak(peak)
 

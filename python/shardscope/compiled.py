@@ -4,11 +4,14 @@
 |---|---|
 | (compiled_graphs.py) | spans of the calls of compiled graphs |
 | torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, run_end_callbacks | span `torch.compile` |
+| torch._dynamo.symbolic_convert.InstructionTranslator.__init__, torch.nn.Module.compile, before | (modules.py puts torch's own function of a module's call back) |
 | torch.cuda.graphs.CUDAGraph.replay | CUDA graphs are replayed |
 | deepspeed.compile.init_z1_and_2.init_z1_and_2, init_z3.init_z3 | compiled with DeepCompile; of stage 3 its operators are recorded (deepspeed/deepcompile.py) |
 """
+import sys
+
 from shardscope import _core, _kinds as k, _records, _say, compiled_graphs
-from shardscope._hooks import Adapter
+from shardscope._hooks import Adapter, Differs
 from shardscope._session import session
 
 events = _core.events
@@ -19,6 +22,9 @@ DEEPCOMPILE = "compiled with DeepCompile, which takes DeepSpeed's hooks of modul
 
 def adapters():
     return [Adapter("torch.compile", "torch._dynamo.callback", install_dynamo), *compiled_graphs.adapters(),
+            Adapter("modules, before they are traced", "torch._dynamo.symbolic_convert", lambda table:
+                    before_tracing(table, "InstructionTranslator.__init__")),
+            Adapter("modules, before they are compiled", "torch.nn.modules.module", lambda table: before_tracing(table, "Module.compile")),
             Adapter("CUDA graphs", "torch.cuda.graphs", install_graphs),
             Adapter("DeepCompile, stage 3", "deepspeed.compile.init_z3", lambda table:
                     table.wrap("init_z3", "engine", after=deep_compiled_3)),
@@ -28,6 +34,25 @@ def adapters():
 
 class Compiling:
     now = False
+
+
+class Traced:
+    any = False  # dynamo has traced something, or it would not be known
+
+
+def before_tracing(table, symbol):
+    try:
+        table.wrap(symbol, "self", before=lambda *_, **__: traced())
+    except Differs:
+        traced()
+
+
+def traced():
+    if not Traced.any:
+        Traced.any = True
+        modules = sys.modules.get("shardscope.modules")
+        if modules is not None:
+            modules.by_torch_s_hooks()
 
 
 def install_dynamo(table):

@@ -40,7 +40,7 @@ unsharded = None  # torch's ShardedState.UNSHARDED, if groups have that state
 
 def adapters():
     return [Adapter("FSDP2, groups", FSDP + "_fsdp_param_group", install_groups),
-            Adapter("FSDP2, states", FSDP + "_fsdp_state", install_states), *fsdp2_offload.adapters(FSDP)]
+            Adapter("FSDP2, states", FSDP + "_fsdp_state", install_states)]
 
 
 def install_states(table):
@@ -96,6 +96,7 @@ def lazily_made(first, result, fsdp_state):
         groups = groups_of(fsdp_state)
         dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
         size = max((d.itemsize for d in dtypes), default=4)
+        fsdp2_offload.watch(FSDP, groups)
         held = weakref.ref(fsdp_state)  # a waiting description must keep no model alive
         session.memory.watch(model, lambda: fsdp2_memory.source_of(model, groups, hooks, unsharded),
                              groups[0].device.type if groups else "cpu")

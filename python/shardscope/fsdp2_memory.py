@@ -29,7 +29,7 @@ class Slots:
         gathered = Slot(m.PARAM_GATHERED, whole_now, lambda: outputs_of(held()), hooked=True)
         gather_buffer = Slot(m.GATHER_BUFFER, None, HeldTensors([group], "_all_gather_result.all_gather_output"), hooked=True)
         whole = Slot(m.GRAD_FULL, True, HeldTensors(params, "_unsharded_param.grad"), hooked=True)
-        shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded)
+        shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded, alike=True)
         partly = Slot(m.GRAD_SHARD, None, HeldTensors([group], "_partial_reduce_output"), hooked=True)
         secondary = ()
         if keeps_secondary(group):
@@ -39,7 +39,7 @@ class Slots:
         self.issued = together((gather_buffer, shared.gather_buffer))
         self.available = together((gather_buffer, shared.gather_buffer, gathered, *secondary))
         self.released = together((gathered, *secondary))
-        self.backward = together((whole, *shared.all))
+        self.backward = together((whole,))
         self.reduced = together((whole, shard, partly, *shared.all))
 
 

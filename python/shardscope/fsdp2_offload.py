@@ -7,8 +7,11 @@
 
 A span is the time of the calls; it has the group's first offloaded parameter and the bytes of all of them. On a GPU
 copies from and to pinned memory continue after it; their end is not recorded.
+
+The functions are wrapped with the first model that has an offloaded group: others would run the wrappers, 35 calls in a step of
+nine groups, for nothing.
 """
-from shardscope import _core, _kinds as k
+from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -18,12 +21,22 @@ TO_DEVICE, TO_HOST = range(2)
 
 class Leaving:
     span = None  # of gradients being copied to the host
+    watched = False
 
 
-def adapters(package):
-    return [Adapter("FSDP2, offloading", package + "_fsdp_collectives", install_copies),
-            # Groups call foreach_reduce through this module's reference.
-            Adapter("FSDP2, end of offloading", package + "_fsdp_param_group", install_end)]
+def watch(package, groups):
+    """Records copies from now on, if a group is offloaded."""
+    if Leaving.watched or not any(getattr(param, "offload_to_cpu", False) for group in groups for param in group.fsdp_params):
+        return
+    Leaving.watched = True
+    _hooks.at_turn_off(forget)
+    _hooks.watch(Adapter("FSDP2, offloading", package + "_fsdp_collectives", install_copies))
+    # Groups call foreach_reduce through this module's reference.
+    _hooks.watch(Adapter("FSDP2, end of offloading", package + "_fsdp_param_group", install_end))
+
+
+def forget():
+    Leaving.watched = False
 
 
 def install_copies(table):

@@ -3,11 +3,16 @@ Megatron-Core, Colossal-AI; and of the modules inside FSDP2's groups.
 
 | symbol | event |
 |---|---|
-| torch.nn.modules.module.register_module_forward_pre_hook, register_module_forward_hook | module forward, recomputed |
+| torch.nn.Module._call_impl; until the outermost forward has returned once, and where dynamo traces: torch.nn.modules.module.register_module_forward_pre_hook, register_module_forward_hook | module forward, recomputed |
 | Tensor.register_hook of a module's outputs | module backward begins |
 | Tensor.register_hook of its inputs | module backward ends; if no input needs a gradient: when the next module begins |
 
-Adds no node to the graph, as a module's own backward hooks would: hooks of tensors see a gradient and return nothing.
+With a global hook torch calls every module in a longer way, 2 us more with the caches full and several times that in training;
+around _call_impl nothing in Python runs. Dynamo must find torch's own function there, and hooks that it can trace: from the
+first trace on they are torch's (compiled.py).
+
+Adds no node to the graph, as a module's own backward hooks would: hooks of tensors see a gradient and return nothing. A tensor has
+one hook, which begins and ends all backwards that do so at it.
 
 FSDP2's hooks emit the spans and gates of its groups' modules (fsdp2.py). src/module_backward.h has the order of backwards.
 
@@ -19,17 +24,23 @@ import torch
 from torch.compiler import is_compiling
 
 from shardscope import _core, _hooks
-from shardscope._session import session
+from shardscope._session import NO_ID, session
+from shardscope.compiled import Traced
 
 GATED, PLAIN, GROUP = _core.Watched.GATED, _core.Watched.PLAIN, _core.Watched.GROUP
 # Names in Tensor.register_hook where it puts a hook into a table that _register_hook_dict() has given to the tensor's node.
 REGISTERS = {"has_torch_function_unary", "handle_torch_function", "Tensor", "register_hook", "requires_grad", "RuntimeError", "grad_fn",
              "_backward_hooks", "OrderedDict", "_register_hook_dict", "torch.utils.hooks", "RemovableHandle", "id"}
-_handles = []
+_handles = []  # of torch's global hooks
 _group_hooks = None  # FSDP2's, in C++
 
 
 _adapter = _hooks.Adapter("modules", "", None)  # turned off for good by the first hook that raises
+
+
+class Wrapped:
+    now = None  # the wrapper of Module._call_impl, while it is in place
+    differs = False  # it has other parameters than expected
 
 
 def watch(model, groups=(), hooks=None):
@@ -44,12 +55,55 @@ def watch(model, groups=(), hooks=None):
         calls.watch(module, GROUP)
     if hooks is not None:
         _group_hooks, hooks.begin_backward = hooks, calls.group_begun
-    if not _handles:
-        registry = torch.nn.modules.module
-        _handles.append(registry.register_module_forward_pre_hook(_entering))
-        # Also for a forward that ends in an exception: checkpointing ends its recomputation early with one.
-        _handles.append(registry.register_module_forward_hook(_leaving, always_call=True))
+    if not _handles and Wrapped.now is None:
+        register_hooks()
         _hooks.at_turn_off(unwatch)
+
+
+def register_hooks():
+    registry = torch.nn.modules.module
+    _handles.append(registry.register_module_forward_pre_hook(_entering))
+    # Also for a forward that ends in an exception: checkpointing ends its recomputation early with one.
+    _handles.append(registry.register_module_forward_hook(_leaving, always_call=True))
+
+
+def remove_hooks():
+    for handle in _handles:
+        handle.remove()
+    _handles.clear()
+
+
+def wrap_calls():
+    """Instead of torch's global hooks, between two forwards: a wrapper does not see the end of a call that had begun."""
+    table = _hooks.Table(_adapter, torch.nn.modules.module)
+    try:
+        table.wrap("Module._call_impl", "self", before=calls.call_begins, after=calls.call_ended, raised=call_raised)
+    except _hooks.Differs:
+        Wrapped.differs = True
+        return
+    table.apply()
+    Wrapped.now = table.wraps[0][2]
+    remove_hooks()
+
+
+def call_raised(module):
+    if module is not None:
+        calls.leaving(module, None)
+
+
+def by_torch_s_hooks():
+    """Puts torch's own function back, before dynamo traces."""
+    if unwrap():
+        register_hooks()
+
+
+def unwrap():
+    """False if the wrapper is not in place, or another one is around it."""
+    wrapper, Wrapped.now = Wrapped.now, None
+    ours = wrapper is not None and vars(torch.nn.Module).get("_call_impl") is wrapper
+    if ours:
+        torch.nn.Module._call_impl = wrapper.__wrapped__
+    return ours
 
 
 def entered():
@@ -67,9 +121,8 @@ def already_entered(module):
 def unwatch():
     if _group_hooks is not None:
         _group_hooks.begin_backward = None
-    for handle in _handles:
-        handle.remove()
-    _handles.clear()
+    remove_hooks()
+    unwrap()
     calls.forget()
 
 
@@ -81,6 +134,8 @@ def _entering(module, args):
 def _leaving(module, args, result):
     if not is_compiling():
         calls.leaving(module, result)
+        if not (Traced.any or Wrapped.differs or Wrapped.now is not None) and calls.entered == NO_ID:
+            wrap_calls()
 
 
 def _failed(error):

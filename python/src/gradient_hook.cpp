@@ -8,19 +8,25 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "wrapper.h"
 
 namespace shardscope::python {
 namespace {
 
-/// Written against the stable ABI by hand: a module of every pass makes and calls two or more of them.
+/// The begin or the end of a call's backward.
+struct Edge {
+  std::shared_ptr<const ModuleCall> call;
+  bool begins = false;
+};
+
+/// Written against the stable ABI by hand: a module of every pass makes and calls one or two of them.
 struct GradientHook {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* owner;  ///< of `hooks`
   BackwardHooks* hooks;
-  std::shared_ptr<const ModuleCall> call;
-  bool begins;
+  std::vector<Edge> edges;  ///< in the order of the forward
 };
 
 PyTypeObject* hook_type = nullptr;
@@ -30,10 +36,13 @@ PyObject* call(PyObject* of, PyObject* const*, std::size_t, PyObject*) {
   BackwardHooks& hooks = *self->hooks;
   if (!hooks.on) Py_RETURN_NONE;
   try {
-    if (self->begins)
-      hooks.backward.begin(self->call);
-    else
-      hooks.backward.end(self->call);
+    for (std::size_t left = self->edges.size(); left > 0; --left) {
+      const Edge edge = self->edges[left - 1];  // a copy: a gate may let another thread add one
+      if (edge.begins)
+        hooks.backward.begin(edge.call);
+      else
+        hooks.backward.end(edge.call);
+    }
     Py_RETURN_NONE;  // the gradient stays as it is
   } catch (nanobind::python_error& error) {
     error.restore();
@@ -47,7 +56,7 @@ PyObject* call(PyObject* of, PyObject* const*, std::size_t, PyObject*) {
 void destroy(PyObject* of) {
   auto* self = reinterpret_cast<GradientHook*>(of);
   PyTypeObject* type = Py_TYPE(of);
-  self->call.~shared_ptr();
+  self->edges.~vector();
   Py_DECREF(self->owner);
   PyObject_Free(of);
   Py_DECREF(type);
@@ -66,17 +75,30 @@ PyType_Spec spec = {"shardscope._core.GradientHook", sizeof(GradientHook), 0,
 
 }  // namespace
 
-nanobind::object gradient_hook(BackwardHooks& hooks, nanobind::handle owner,
-                               std::shared_ptr<const ModuleCall> of, bool begins) {
+nanobind::object gradient_hook(BackwardHooks& hooks, std::shared_ptr<const ModuleCall> of, bool begins) {
   PyObject* made = PyType_GenericAlloc(hook_type, 0);
   if (made == nullptr) throw nanobind::python_error();
   auto* self = reinterpret_cast<GradientHook*>(made);
   self->vectorcall = call;
-  self->owner = Py_NewRef(owner.ptr());
+  self->owner = Py_NewRef(hooks.owner.ptr());
   self->hooks = &hooks;
-  new (&self->call) std::shared_ptr<const ModuleCall>(std::move(of));
-  self->begins = begins;
-  return nanobind::steal(made);
+  new (&self->edges) std::vector<Edge>();
+  nanobind::object whole = nanobind::steal(made);
+  self->edges.push_back({std::move(of), begins});
+  return whole;
+}
+
+bool added_to_hook(nanobind::handle table, const BackwardHooks& hooks,
+                   const std::shared_ptr<const ModuleCall>& of, bool begins) {
+  PyObject* value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(table.ptr(), &at, nullptr, &value) != 0;) {
+    auto* hook = reinterpret_cast<GradientHook*>(value);
+    if (Py_TYPE(value) != hook_type || hook->hooks != &hooks) continue;
+    const Edge& last = hook->edges.back();
+    if (last.call != of || last.begins != begins) hook->edges.push_back({of, begins});
+    return true;
+  }
+  return false;
 }
 
 void add_gradient_hook(nanobind::module_& module) {

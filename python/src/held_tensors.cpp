@@ -11,6 +11,7 @@ namespace {
 /// Looks at all owners that found no tensor, after which a few are looked at: DeepSpeed 3 moves every
 /// gradient away before a sample.
 constexpr std::size_t kNone = 64;
+constexpr std::size_t kAlike = 8;  ///< HeldTensors::pattern()
 
 /// Known types, and whether their objects contain a local tensor that has the storage (DTensor).
 bool wraps_local_tensor(PyTypeObject* type) {
@@ -94,24 +95,48 @@ bool HeldTensors::has(std::size_t owner) const {
 }
 
 bool HeldTensors::looks_as_before() const {
-  if (there_.empty()) return false;
   const auto same = [&](std::size_t owner) { return has(owner) == (there_[owner] != '\0'); };
-  if (seen_.empty())
-    return found_none_ >= kNone && same(0) && same(there_.size() / 2) && same(there_.size() - 1);
-  return same(seen_.front()) && same(seen_[seen_.size() / 2]) && same(seen_.back());
+  return found_none_ >= kNone && same(0) && same(there_.size() / 2) && same(there_.size() - 1);
+}
+
+template <typename Has>
+std::size_t HeldTensors::state_of_checked(const Has& has) const {
+  const auto bit = [&](std::size_t owner) { return static_cast<std::size_t>(has(owner)); };
+  return bit(seen_.front()) | bit(seen_[seen_.size() / 2]) << 1 | bit(seen_.back()) << 2;
+}
+
+void HeldTensors::look_at_all() {
+  std::string there(owners_.size(), '\0');
+  each([&](std::size_t owner, nb::handle) { there[owner] = '\1'; });
+  there_ = std::move(there);
+  found_none_ = there_.find('\1') == std::string::npos ? found_none_ + 1 : 0;
+  for (std::size_t owner = 0; owner < there_.size(); ++owner) {
+    if (there_[owner] == '\0') continue;
+    const auto at = std::lower_bound(seen_.begin(), seen_.end(), owner);
+    if (at != seen_.end() && *at == owner) continue;
+    seen_.insert(at, owner);
+    likely_ = {};  // other owners may be checked now
+  }
+  if (seen_.empty()) return;
+  Likely& likely = likely_[state_of_checked([&](std::size_t owner) { return there_[owner] != '\0'; })];
+  likely.alike = likely.pattern == there_ ? likely.alike + 1 : 1;
+  likely.pattern = there_;
+  likely.used = 0;
 }
 
 const std::string* HeldTensors::look(bool quick) {
-  if (!quick || !looks_as_before()) {
-    std::string there(owners_.size(), '\0');
-    each([&](std::size_t owner, nb::handle) { there[owner] = '\1'; });
-    there_ = std::move(there);
-    found_none_ = there_.find('\1') == std::string::npos ? found_none_ + 1 : 0;
-    for (std::size_t owner = 0; owner < there_.size(); ++owner) {
-      if (there_[owner] == '\0') continue;
-      const auto at = std::lower_bound(seen_.begin(), seen_.end(), owner);
-      if (at == seen_.end() || *at != owner) seen_.insert(at, owner);
-    }
+  if (!quick || there_.empty()) {
+    look_at_all();
+  } else if (seen_.empty()) {
+    if (!looks_as_before()) look_at_all();
+  } else {
+    const std::size_t before = state_of_checked([&](std::size_t owner) { return there_[owner] != '\0'; });
+    const std::size_t now = state_of_checked([&](std::size_t owner) { return has(owner); });
+    Likely& likely = likely_[now];
+    if (now != before && likely.alike >= kAlike && ++likely.used < kTrusted)
+      there_ = likely.pattern;
+    else if (now != before)
+      look_at_all();
   }
   return there_.find('\1') == std::string::npos ? nullptr : &there_;
 }

@@ -37,11 +37,12 @@ class AttributeIs {
 /// `tensors`: HeldTensors, or a function that returns the existing ones. `present`: a function or an
 /// AttributeIs that returns which of them exist (false: none), a key of known sizes; True: the
 /// pattern of HeldTensors; None: they are measured each time. `hooked`: hooks report all changes, so
-/// a sample need not ask. Requires the GIL; exceptions of `tensors` and `present` are passed to the
-/// caller.
+/// a sample need not ask. `alike`: one of several whose tensors come one by one, which hooks report, and go
+/// together, which no hook does (gradient shards of groups). Requires the GIL; exceptions of `tensors` and
+/// `present` are passed to the caller.
 class Slot {
  public:
-  Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked);
+  Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked, bool alike);
 
   /// Bytes that a hook counts and reports itself: `bytes`(). A sample reads them nevertheless: the levels
   /// that it sets are those at its own time.
@@ -56,6 +57,7 @@ class Slot {
   [[nodiscard]] std::uint8_t pool() const { return pool_; }
   [[nodiscard]] std::uint8_t category() const { return category_; }
   [[nodiscard]] bool hooked() const { return hooked_; }
+  [[nodiscard]] bool alike() const { return alike_; }
   std::int64_t now = 0;  ///< the last reported size
 
  private:
@@ -69,7 +71,7 @@ class Slot {
   nb::object present_, tensors_, kept_;
   HeldTensors* held_ = nullptr;         ///< tensors_, if it is a HeldTensors
   const AttributeIs* state_ = nullptr;  ///< present_, if it is an AttributeIs
-  bool host_ = false, hooked_ = false;
+  bool host_ = false, hooked_ = false, alike_ = false;
   std::vector<std::pair<std::string, std::int64_t>> known_;  ///< sizes by pattern of held_
   nb::dict sizes_;                                           ///< sizes by result of present()
 };
@@ -83,10 +85,11 @@ class Slots {
 
   /// Reports the changed slots, if memory is recorded.
   void changed();
-  /// Measures the slots that no hook reports.
+  /// Measures the slots that no hook reports. Of those that are alike the first, the middle and the last; if
+  /// one of them has changed, and every kTrusted-th time, all.
   void refresh();
-  /// (pool, category) -> last reported bytes.
-  [[nodiscard]] nb::dict sums() const;
+  /// Bytes of all categories: `fixed` ((pool, category) -> bytes) and the slots' last reported ones.
+  [[nodiscard]] nb::dict with(const nb::dict& fixed) const;
 
  private:
   struct Entry {
@@ -97,6 +100,8 @@ class Slots {
   void report_changes();
 
   std::vector<Entry> entries_;
+  std::vector<Slot*> alike_;  ///< of entries_
+  std::size_t trusted_ = 0;   ///< times that only some of alike_ were measured, in a row
   nb::object level_, toggle_, failed_;
 };
 

@@ -11,6 +11,7 @@
 #include "gradient_hook.h"
 #include "module_backward.h"
 #include "module_call.h"
+#include "native_hook.h"
 #include "number_table.h"
 #include "session.h"
 #include "shardscope/shardscope.h"
@@ -33,7 +34,8 @@ class ModuleCalls {
         graph_task_(std::move(graph_task)),
         gradients_{.backward = ModuleBackward(session), .failed = std::move(failed)} {}
 
-  void watch(nb::handle module, Watched how) {
+  void watch(nb::handle owner, nb::handle module, Watched how) {
+    gradients_.owner = owner;
     watched_.set(reinterpret_cast<std::uintptr_t>(module.ptr()), static_cast<std::uint32_t>(how));
     gradients_.on = true;
   }
@@ -46,17 +48,34 @@ class ModuleCalls {
   }
 
   /// Before the forward of any module.
-  void entering(nb::handle owner, nb::handle module, nb::handle arguments) {
-    guarded(module, [&](Watched how) { enter(owner, module, arguments, how); });
+  void entering(nb::handle module, nb::handle arguments) {
+    guarded(module,
+            [&](Watched how) { enter(module, how, [&](const auto& f) { tensors_.each_in(arguments, f); }); });
   }
   /// After it, or after it has raised: then `result` is None.
-  void leaving(nb::handle owner, nb::handle module, nb::handle result) {
-    guarded(module, [&](Watched) { leave(owner, module, result); });
+  void leaving(nb::handle module, nb::handle result) {
+    guarded(module, [&](Watched) { leave(module, result); });
+  }
+  /// The same as hooks of Module._call_impl(self, *args, **kwargs): the module, if it is watched.
+  nb::object call_begins(const CallArguments& call) {
+    if (call.positional < 1) return nb::none();
+    const nb::handle module = call.values[0];
+    const std::uint32_t how = watched_.of(module);
+    if (how == SHARDSCOPE_NO_ID) return nb::none();
+    guarded([&] {
+      enter(module, static_cast<Watched>(how), [&](const auto& f) {
+        for (Py_ssize_t i = 1; i < call.positional; ++i) tensors_.each_in_item(call.values[i], f);
+      });
+    });
+    return nb::borrow(module);
+  }
+  void call_ended(nb::handle module, nb::handle result) {
+    if (!module.is_none()) guarded([&] { leave(module, result); });
   }
   /// Enters a recorded module from a hook before its own forward. torch may still call our hook for it,
   /// unless ours was called before that hook or is only registered now.
-  void already_entered(nb::handle owner, nb::handle module) {
-    guarded(module, [&](Watched how) { enter(owner, module, nb::none(), how); });
+  void already_entered(nb::handle module) {
+    guarded(module, [&](Watched how) { enter(module, how, [](const auto&) {}); });
     reported_ = nb::borrow(module);
   }
   void group_begun(std::uint32_t module) {
@@ -87,7 +106,9 @@ class ModuleCalls {
     if (how != SHARDSCOPE_NO_ID) guarded([&] { body(static_cast<Watched>(how)); });
   }
 
-  void enter(nb::handle owner, nb::handle module, nb::handle arguments, Watched how) {
+  /// `each_input`(f): calls f for each tensor in the arguments.
+  template <typename Each>
+  void enter(nb::handle module, Watched how, const Each& each_input) {
     const bool again = module.is(std::exchange(reported_, nb::none()));
     const std::uint32_t number = session_.modules.of(module);
     if (again || number == SHARDSCOPE_NO_ID || !session_.in_micro_step ||
@@ -113,11 +134,11 @@ class ModuleCalls {
       if (in_backward) session_.begin_span(pass, number);  // FSDP2's hooks leave before ours see it
       return;
     }
-    hook_tensors(owner, arguments, call, false);
+    each_input([&](nb::handle tensor) { hook_tensor(tensor, call, false); });
     session_.begin_span(pass, number);
   }
 
-  void leave(nb::handle owner, nb::handle module, nb::handle result) {
+  void leave(nb::handle module, nb::handle result) {
     reported_ = nb::none();
     const std::uint32_t number = session_.modules.of(module);
     if (forward_.empty() || number != forward_.back()->module) return;
@@ -131,18 +152,16 @@ class ModuleCalls {
       return;
     }
     session_.end_span(number);
-    hook_tensors(owner, result, call, true);
+    tensors_.each_in(result, [&](nb::handle tensor) { hook_tensor(tensor, call, true); });
     if (call->how == Watched::gated && call->pass == SHARDSCOPE_PASS_FORWARD && session_.in_micro_step)
       pass_gate(SHARDSCOPE_GATE_POST_FORWARD, number);
   }
 
   /// Backward of a call: begins with the gradient of its outputs, ends with that of its inputs.
-  void hook_tensors(nb::handle owner, nb::handle value, const std::shared_ptr<const ModuleCall>& call,
-                    bool begins) {
-    tensors_.each_in(value, [&](nb::handle tensor) {
-      if (tensors_.has_gradient(tensor))
-        tensors_.hook(tensor, gradient_hook(gradients_, owner, call, begins));
-    });
+  void hook_tensor(nb::handle tensor, const std::shared_ptr<const ModuleCall>& call, bool begins) {
+    tensors_.hook(
+        tensor, [&] { return gradient_hook(gradients_, call, begins); },
+        [&](nb::handle table) { return added_to_hook(table, gradients_, call, begins); });
   }
 
   SessionState& session_;
@@ -166,22 +185,24 @@ void add_module_calls(nb::module_& module) {
   nb::class_<ModuleCalls>(module, "ModuleCalls")
       .def(nb::init<SessionState&, nb::object, nb::object, nb::object, nb::object>(), nb::keep_alive<1, 2>(),
            arg("session"), arg("tensor"), arg("make_table").none(), arg("graph_task"), arg("failed"))
-      .def("watch", &ModuleCalls::watch)
+      .def("watch", [](nb::handle self, nb::handle module,
+                       Watched how) { nb::inst_ptr<ModuleCalls>(self)->watch(self, module, how); })
       .def("forget", &ModuleCalls::forget)
-      .def("entering",
-           [](nb::handle self, nb::handle called, nb::handle arguments) {
-             nb::inst_ptr<ModuleCalls>(self)->entering(self, called, arguments);
-           })
-      .def(
-          "leaving",
-          [](nb::handle self, nb::handle called, nb::handle result) {
-            nb::inst_ptr<ModuleCalls>(self)->leaving(self, called, result);
-          },
-          arg(), arg().none())
-      .def("already_entered",
-           [](nb::handle self, nb::handle called) {
-             nb::inst_ptr<ModuleCalls>(self)->already_entered(self, called);
-           })
+      .def("entering", &ModuleCalls::entering)
+      .def("leaving", &ModuleCalls::leaving, arg(), arg().none())
+      .def_prop_ro("call_begins", hook_before<ModuleCalls>([](ModuleCalls& calls, const CallArguments& call) {
+                     return calls.call_begins(call);
+                   }))
+      .def_prop_ro("call_ended",
+                   [](nb::object self) {
+                     auto* calls = nb::inst_ptr<ModuleCalls>(self);
+                     return NativeHook{
+                         .before = nullptr,
+                         .after = [self, calls](nb::handle module, nb::handle result, const CallArguments&) {
+                           calls->call_ended(module, result);
+                         }};
+                   })
+      .def("already_entered", &ModuleCalls::already_entered)
       .def("group_begun", &ModuleCalls::group_begun)
       .def_prop_ro("entered", &ModuleCalls::entered);
 }

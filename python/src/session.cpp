@@ -141,6 +141,12 @@ void add_session(nb::module_& module) {
       .def_ro("param_elems", &State::param_elems)
       .def("poll", &State::poll)
       .def("waited_for", &State::waited_for)
+      .def(
+          "wait_for",
+          [](State& state, nb::object work, nb::object ended) {
+            state.wait_for({std::move(work), std::move(ended), true, false, nullptr});
+          },
+          arg("work").none(), arg("ended"))
       .def("issued", &State::issued)
       .def("purpose_served", &State::purpose_served)
       .def("begin_span", &State::begin_span)

@@ -23,34 +23,43 @@ class Tensors {
   template <typename F>
   void each_in(nb::handle value, const F& f) const {
     if (is_tensor(value)) return f(value);
-    each_of(value, [&](nb::handle item) {
-      if (is_tensor(item))
-        f(item);
-      else if (is_list(item))
-        each_of(item, [&](nb::handle inner) {
-          if (is_tensor(inner)) f(inner);
-        });
-    });
+    each_of(value, [&](nb::handle item) { each_in_item(item, f); });
+  }
+  /// The same for one of several arguments: itself, or those in a tuple or a list.
+  template <typename F>
+  void each_in_item(nb::handle item, const F& f) const {
+    if (is_tensor(item))
+      f(item);
+    else if (is_list(item))
+      each_of(item, [&](nb::handle inner) {
+        if (is_tensor(inner)) f(inner);
+      });
   }
 
-  /// Whether a gradient flows through it to the operation that made it.
-  [[nodiscard]] bool has_gradient(nb::handle tensor) const {
-    return requires_grad_.is_true(tensor) && !is_leaf_.is_true(tensor);
-  }
-
-  /// Tensor.register_hook(hook) without its handle: the hook is never removed. Not a call of it: it imports a
-  /// module, and makes a handle with a weak reference, at each call.
-  void hook(nb::handle tensor, nb::handle hook) const {
-    if (make_table_.is_none() || !nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()))).is(type_)) {
-      (void)register_hook_.call(tensor, hook);
+  /// Tensor.register_hook(make()) without its handle, if a gradient flows through the tensor to an operation
+  /// that made it: the hook is never removed. Not a call of it: it imports a module, and makes a handle with
+  /// a weak reference, at each call. `added`(table): whether the hook that is meant is part of one in this
+  /// table of the tensor's hooks already.
+  template <typename Make, typename Added>
+  void hook(nb::handle tensor, const Make& make, const Added& added) const {
+    if (!nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()))).is(type_)) {
+      if (requires_grad_.is_true(tensor) && !is_leaf_.is_true(tensor))
+        (void)register_hook_.call(tensor, make());
       return;
     }
     const nb::object node = grad_fn_.of(tensor);  // read first: it is made anew for a changed view
+    if (node.is_none()) return;
     nb::object table = backward_hooks_.of(tensor);
+    if (!table.is_none() && added(table)) return;
+    const nb::object hook = make();
+    if (make_table_.is_none()) {
+      (void)register_hook_.call(tensor, hook);
+      return;
+    }
     if (table.is_none()) {
       table = make_table_();
       backward_hooks_.set(tensor, table);
-      if (!node.is_none()) (void)register_table_.call(node, tensor);
+      (void)register_table_.call(node, tensor);
     }
     // Handles use numbers as keys; torch reads only the values.
     if (PyObject_SetItem(table.ptr(), hook.ptr(), hook.ptr()) < 0) throw nb::python_error();

@@ -11,7 +11,8 @@ from compiled_graphs_test import called, spans_of_graphs
 from pairs import BLOCKS, folder
 
 STEPS = 3
-# OUT HOW: "" for nothing more, "aot" for a backend whose backward is compiled too, "deep" for DeepCompile's entry, called as DeepSpeed's
+# OUT HOW: "" for nothing more, "aot" for a backend whose backward is compiled too, "late" for one module of each block, in one graph, after
+# the first step, "deep" for DeepCompile's entry, called as DeepSpeed's
 # engine calls it, "replay" for a CUDA graph.
 SCRIPT = """
 import json, sys, types
@@ -28,7 +29,8 @@ torch.manual_seed(7)
 model = train.Net()
 for block in model.blocks:
     fully_shard(block)
-    block.compile(backend="aot_eager" if how == "aot" else "eager")
+    if how != "late":
+        block.compile(backend="aot_eager" if how == "aot" else "eager")
 fully_shard(model)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 losses = []
@@ -38,6 +40,8 @@ for index in range(STEPS):
     optimizer.step()
     optimizer.zero_grad()
     losses.append(loss.item().hex())
+    for block in model.blocks if how == "late" and index == 0 else ():
+        block.up.compile(backend="eager", fullgraph=True)
 if how == "deep":
     from deepspeed.compile import init_z3
     assert init_z3.init_z3(types.SimpleNamespace(), None, None, {}) == "compiled"
@@ -151,7 +155,7 @@ class Compiled(unittest.TestCase):
         return [row["text"] for row in runs.read(made).table("messages") if row["rank"] == str(rank)]
 
     def test_training_is_bit_for_bit_the_plain_one(self):
-        for how in ("", "aot"):
+        for how in ("", "aot", "late"):
             with self.subTest(how=how):
                 out = folder() / f"compiled{how}.plain"
                 runs.finish(runs.start(runs.torchrun(folder() / "compiled" / "train_compiled.py", out, how)))
@@ -172,6 +176,15 @@ class Compiled(unittest.TestCase):
                         around = [s for s in (blocks if name == "forward" else backwards)
                                   if int(s["begin_ns"]) <= begin and end <= int(s["end_ns"])]
                         self.assertEqual(len(around), 1)
+
+    def test_modules_beside_those_that_are_compiled_later_have_their_spans(self):
+        """Until dynamo traces something, calls of modules have a wrapper that it could not trace."""
+        made, _ = self.attached("late")
+        modules = {m["module"]: m["path"].rpartition(".")[2] for m in runs.read(made).modules}
+        for rank in range(2):
+            spans = collections.Counter((modules[s["a"]], s["code"]) for s in runs.read(made).spans_of(rank, "module_begin"))
+            for name, steps in (("norm", STEPS), ("down", STEPS), ("up", 1)):
+                self.assertEqual([spans[name, kind] for kind in "01"], [steps * BLOCKS] * 2, name)
 
     @staticmethod
     def blocks_of(made):

@@ -57,6 +57,61 @@ params[8].value = None
 params[1].value = object()
 print(counts == 64 * [9] + 36 * [3] and at_an_end == bytes(8 * [0] + [1]) and held.pattern(False) == bytes([0, 1] + 7 * [0]))
 """
+# Gradients that come and go together: after eight such looks three are looked at, and all at each sixteenth change, which finds one
+# that has stayed away.
+TOGETHER = """
+from shardscope import _core
+class Param:
+    looked_at, value = 0, None
+    @property
+    def grad(self):
+        Param.looked_at += 1
+        return self.value
+params = [Param() for _ in range(9)]
+held = _core.HeldTensors(params, "grad")
+def look(there):
+    for param, each in zip(params, there):
+        param.value = object() if each else None
+    Param.looked_at = 0
+    return held.pattern(True), Param.looked_at
+looks = [look(9 * [turn % 2 == 0]) for turn in range(64)]
+assert [found for found, _ in looks] == 32 * [bytes(9 * [1]), None], looks
+counts = [count for _, count in looks]
+without = 3 * [True] + [False] + 5 * [True]
+late = [(look(without)[0], look(9 * [False])[0])[0] for _ in range(16)]
+print(counts[18:] .count(3) >= 40, max(counts) == 12, bytes(without) in late, late[0] == bytes(9 * [1]), look(without)[0] == bytes(without))
+"""
+# Slots of nine groups, emptied together by something without a hook; then all but one that is not looked at first.
+ALIKE = """
+from shardscope import _core
+class Storage:
+    def nbytes(self):
+        return 8
+class Tensor:
+    looked_at = 0
+    def untyped_storage(self):
+        return Storage()
+class Owner:
+    grad = None
+    def __getattribute__(self, name):
+        Tensor.looked_at += name == "grad"
+        return object.__getattribute__(self, name)
+owners = [Owner() for _ in range(9)]
+switch = _core.Switch()
+slots = _core.Slots([_core.Slot(4, True, _core.HeldTensors([owner], "grad"), alike=True) for owner in owners], print, switch, print)
+def look(there):
+    for owner, each in zip(owners, there):
+        owner.grad = Tensor() if each else None
+    Tensor.looked_at = 0
+    slots.refresh()
+    return slots.with_fixed({(0, 4): 1, (1, 2): 5}), Tensor.looked_at
+full, few = look(9 * [True]), look(9 * [True])
+empty = look(9 * [False])
+for _ in range(30):
+    look(9 * [False])
+late = [look([False] + [True] + 7 * [False])[0][0, 4] for _ in range(16)]
+print(full[0] == {(0, 4): 73, (1, 2): 5}, few[1] < full[1] / 2, empty[0] == {(0, 4): 1, (1, 2): 5}, 9 in late)
+"""
 
 
 # A device that there is not, of 80 GiB: its driver has 10 in use, 4 of them the allocator's. `wait` is what must not be done.
@@ -138,6 +193,14 @@ class QuickLooks(unittest.TestCase):
     def test_gradients_that_were_never_there_are_looked_for_in_three_places(self):
         done = runs.start([runs.PYTHON, "-c", NEVER_THERE])
         self.assertEqual(runs.finish(done).strip(), "True")
+
+    def test_gradients_that_come_and_go_together_are_looked_for_in_three_places(self):
+        done = runs.start([runs.PYTHON, "-c", TOGETHER])
+        self.assertEqual(runs.finish(done).strip(), "True True True True True")
+
+    def test_slots_that_are_alike_are_looked_at_in_three_places(self):
+        done = runs.start([runs.PYTHON, "-c", ALIKE])
+        self.assertEqual(runs.finish(done).strip(), "True True True True")
 
 
 class Memory(unittest.TestCase):

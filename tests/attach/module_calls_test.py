@@ -13,7 +13,7 @@ PROGRAM = """
 import tempfile
 import torch
 from torch import nn
-from shardscope import _core, _kinds as k, modules
+from shardscope import _core, _hooks, _kinds as k, modules
 from shardscope._session import session
 
 class Twice(nn.Module):
@@ -61,10 +61,10 @@ def setUpModule():
 class Hooks(unittest.TestCase):
     HOOKS = "[[type(h).__name__ for h in (t._backward_hooks or {}).values()] for t in (one, two, same, deep)]"
 
-    def test_each_tensor_of_a_module_s_result_has_a_hook_also_in_dicts_tuples_and_lists(self):
+    def test_each_tensor_of_a_module_s_result_has_one_hook_also_in_dicts_tuples_and_lists(self):
         # `same` is the output of ReLU, the input and an output of Twice, and one of the model. What ReLU changed in place has no hooks
         # of before. A list in a tuple in a dict is too deep.
-        expected = [["GradientHook"] * 2, ["GradientHook"] * 2, ["GradientHook"] * 4, []]
+        expected = [["GradientHook"]] * 3 + [[]]
         self.assertEqual(shown(self.HOOKS), str(expected))
 
     def test_the_same_by_torch_s_own_method(self):
@@ -78,6 +78,17 @@ class Hooks(unittest.TestCase):
 
     def test_spans_of_the_backward_are_open_within_it(self):
         self.assertEqual(shown("(session.spans.any(k.PASS_BACKWARD), session.spans.any(k.PASS_FORWARD), said)"), "(True, False, [])")
+
+    def test_a_backward_is_that_of_the_module_that_made_the_tensor_not_of_one_that_returns_its_input(self):
+        before = ("seen, open_now = [], lambda: [session.spans.holds(k.PASS_BACKWARD, number) for number in (10, 11)]; "
+                  "Own = type('Own', (torch.autograd.Function,), {'forward': staticmethod(lambda ctx, x: x * 2), "
+                  "'backward': staticmethod(lambda ctx, gradient: (seen.append(open_now()), gradient * 2)[1])}); "
+                  "pair = nn.Sequential(type('Made', (nn.Module,), {'forward': lambda self, x: Own.apply(x)})(), nn.Dropout(0.0)); "
+                  "session.modules[id(pair[0])], session.modules[id(pair[1])] = 10, 11; "
+                  "[modules.calls.watch(module, modules.PLAIN) for module in pair]")
+        show = ("(setattr(session, 'phase', k.FORWARD), (y := pair(torch.ones(2, 4, requires_grad=True))), "
+                "setattr(session, 'phase', k.BACKWARD), y.sum().backward(), seen)[-1]")
+        self.assertEqual(shown(show, before), "[[True, False]]")
 
     def test_a_hook_that_raises_is_off_and_the_model_runs_on(self):
         fails = ("modules.calls = _core.ModuleCalls(session, torch.Tensor, None, lambda: 1 / 0, modules._failed)")
@@ -95,6 +106,34 @@ class Hooks(unittest.TestCase):
     def test_neither_does_it_after_an_exception_of_c_plus_plus(self):
         before = self.FAILS_TO_REPORT.format(graph_task="lambda: 'no number'")
         self.assertEqual(shown("(set(said), x.grad is None)", before), "({'RuntimeError'}, False)")
+
+    # A collective that the hooks of the backward find to be complete; what is then called raises, or is no function of ours: an
+    # exception of Python's, or of C++.
+    LATE = ("Work = type('Work', (), {{'is_completed': lambda self: session.phase == k.BACKWARD, 'exception': lambda self: {error}}}); "
+            "fail = lambda: session.wait_for(Work(), lambda failed: 1 / 0)")
+    RAISED = (("'failed'", "ZeroDivisionError"), ("None", "RuntimeError"))
+
+    def test_a_gradient_s_hook_that_raises_is_off_with_one_message_and_the_gradients_are_the_same(self):
+        plain = shown("x.grad.tolist()", "modules.watch = lambda model: None")
+        for error, name in self.RAISED:
+            with self.subTest(name):
+                self.assertEqual(shown("(x.grad.tolist(), said, session.spans.any(k.PASS_BACKWARD))", self.LATE.format(error=error) + "; fail()"),
+                                 f"({plain}, [('a module', '{name}')], False)")
+
+    def test_a_hook_of_a_group_s_backward_that_raises_is_off_and_the_call_returns(self):
+        group = (self.LATE, "group = type('Group', (), {{'_training_state': None}})()",
+                 "hooks = _core.Fsdp2Hooks(session, _core.Buckets(session), 1, 2, None, None, None, torch._C._current_graph_task_id, print)",
+                 "hooks.describe(group, 9, _core.Parts([(0, 1)]), 4, 4, 0, 1, 0, 0)", "hooks.begin_backward = {begin}",
+                 "adapter = _hooks.Adapter('groups', '', None)",
+                 "call = _hooks.wrapped(adapter, 'pre_backward', lambda self: 'ran', hooks.pre_backward, hooks.backward_span)")
+        for error, name in self.RAISED:
+            with self.subTest(name):
+                before = "; ".join(group).format(error=error, begin="modules.calls.group_begun")
+                self.assertEqual(shown("(fail(), call(group), call(group), said, adapter.on)[1:]", before),
+                                 f"('ran', 'ran', [('a module', '{name}')], True)")
+        with self.subTest("a function in Python"):
+            before = "; ".join(group).format(error="None", begin="lambda number: said.append(number) or 1 / 0")
+            self.assertEqual(shown("(call(group), call(group), said, adapter.on)", before), "('ran', 'ran', [9], False)")
 
     def test_an_interrupt_reaches_the_training(self):
         interrupt = "lambda: (_ for _ in ()).throw(KeyboardInterrupt())"
