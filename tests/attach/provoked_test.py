@@ -147,6 +147,10 @@ def peak_of(summary):
     return max(rank["memory"]["device"]["peak_bytes"] for rank in summary["ranks"])
 
 
+# Two runs of the same settings, one after the other, differ by this much on two cores (tests/bench/attached_what_if.py: DISTURBED).
+NOISE = 0.15
+
+
 def step_ms(summary):
     return summary["step_ms"]["median"]
 
@@ -166,7 +170,7 @@ def says_what_to_expect(test, case, finding, summary):
 @slow
 class Accumulates(unittest.TestCase):
     """Four micro-steps that each reduce, and what the finding says about them: a quarter of the bytes, which is its cost. Bytes and
-    memory are counted; the time is the machine's, and must not get longer."""
+    memory are counted; the time is the machine's, and must not get longer by more than its noise."""
 
     def followed(self, case, op, all_reduces, key):
         found, before = advised(case)
@@ -179,7 +183,7 @@ class Accumulates(unittest.TestCase):
         saved = bytes_of(before, op) / before["steps_measured"] - bytes_of(after, op) / after["steps_measured"]
         self.assertEqual(saved * (2 if all_reduces else 1), cost)
         self.assertEqual(4 * bytes_of(after, op) / after["steps_measured"], bytes_of(before, op) / before["steps_measured"])
-        self.assertLessEqual(step_ms(after), step_ms(before))
+        self.assertLessEqual(step_ms(after), (1 + NOISE) * step_ms(before))
         print(f"{case}: {step_ms(before):.0f} ms a step, followed {step_ms(after):.0f} ms")
         return found["accumulated_reductions"], peak_of(after) - peak_of(before)
 
