@@ -32,6 +32,11 @@ class Trials {
     const auto known = outcomes_.find(text);
     return known != outcomes_.end() ? known->second : outcomes_.emplace(text, player_(changes)).first->second;
   }
+  /// Null if it was not replayed.
+  [[nodiscard]] const PlayOutcome* known(const std::vector<Change>& changes) const {
+    const auto at = outcomes_.find(sets_text(changes));
+    return at != outcomes_.end() ? &at->second : nullptr;
+  }
 
  private:
   const Player& player_;
@@ -50,7 +55,22 @@ double value_of(const PlayOutcome& outcome, bool memory) {
   return memory ? static_cast<double>(outcome.peak_bytes) : outcome.step_ms;
 }
 
+/// "model states and gathered parameters of a rank stay", or what they become; empty where not known.
+std::string held_text(const PlayOutcome& before, const PlayOutcome& after) {
+  if (before.held_bytes <= 0 || after.held_bytes <= 0) return {};
+  if (after.held_bytes == before.held_bytes) return "model states and gathered parameters stay as many";
+  return fmt::format("model states and gathered parameters of {} become {}", bytes_text(before.held_bytes),
+                     bytes_text(after.held_bytes));
+}
+
+/// How sure a prediction is.
+std::string error_text(const PlayOutcome& outcome) {
+  if (!outcome.model_error_pct) return {};
+  return fmt::format("; replayed as recorded a step is {:+.1f} % off", *outcome.model_error_pct);
+}
+
 std::string peak_text(const PlayOutcome& before, const PlayOutcome& after) {
+  if (const std::string held = held_text(before, after); !held.empty()) return "; " + held;
   if (before.peak_bytes <= 0 || after.peak_bytes <= 0) return {};
   if (after.peak_bytes == before.peak_bytes) return "; the device's peak stays";
   return fmt::format("; the device's peak of {} becomes {}", bytes_text(before.peak_bytes),
@@ -134,6 +154,8 @@ const Tried* picked_of(const std::vector<Tried>& tried, const PlayOutcome& recor
   const auto frugal = [&](const Tried& one) {
     return static_cast<double>(one.outcome.peak_bytes) <=
                kMostMorePeak * static_cast<double>(recorded.peak_bytes) &&
+           static_cast<double>(one.outcome.held_bytes) <=
+               kMostMorePeak * static_cast<double>(recorded.held_bytes) &&
            gain_of(one) >= kPartOfGain * gain_of(*best);
   };
   const Tried* const small = best_of(tried, memory, frugal);
@@ -161,11 +183,12 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
   const bool no_loss = about(finding) == About::communication && gain >= -kAsGood * before;
   if (gains || no_loss) {
     take(finding, *picked->option);
-    finding.gain_basis = memory ? fmt::format("what-if: {} become {}; a step of {:.1f} ms becomes {:.1f} ms",
-                                              bytes_text(recorded.peak_bytes), bytes_text(outcome.peak_bytes),
-                                              recorded.step_ms, outcome.step_ms)
-                                : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}{}", recorded.step_ms,
-                                              outcome.step_ms, peak_text(recorded, outcome), outcome.note);
+    finding.gain_basis =
+        memory ? fmt::format("what-if: {} become {}; a step of {:.1f} ms becomes {:.1f} ms",
+                             bytes_text(recorded.peak_bytes), bytes_text(outcome.peak_bytes),
+                             recorded.step_ms, outcome.step_ms)
+               : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}{}", recorded.step_ms, outcome.step_ms,
+                             peak_text(recorded, outcome), error_text(outcome));
     if (memory) {
       finding.gain_bytes = recorded.peak_bytes - outcome.peak_bytes;
     } else if (gains) {
@@ -185,6 +208,30 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
       tried.size() == 1 ? "" : "s", memory ? "the peak" : "a step", 100 * kLeastGain,
       memory ? "smaller" : "shorter", sets_text(picked->option->changes), change, left);
   withdraw(finding);
+}
+
+/// Of an option that saves memory, by a player that knows no peak.
+std::string without_peak(const PlayOutcome& recorded, const PlayOutcome& outcome) {
+  std::string text = "not predicted: a replay of this run has times, not the device's peak";
+  if (!outcome.refused.empty()) return text;
+  const std::string held = held_text(recorded, outcome);
+  return text + fmt::format("; {}{}a step of {:.1f} ms becomes {:.1f} ms{}", held, held.empty() ? "" : ", ",
+                            recorded.step_ms, outcome.step_ms, error_text(outcome));
+}
+
+void add_tried(const Finding& finding, Trials& trials, TriedAdvice& out) {
+  for (const Advice& option : finding.options) {
+    const bool known = std::ranges::any_of(out.options, [&](const TriedOption& one) {
+      return one.finding == finding.id && one.changes == option.changes;
+    });
+    if (known) continue;
+    // Options that were not asked for, as of a run that cannot be played, are not played for this.
+    const PlayOutcome* const outcome = trials.known(option.changes);
+    PlayOutcome none;
+    none.refused = out.recorded.refused.empty() ? "not played" : out.recorded.refused;
+    out.options.push_back({finding.id, option.changes, outcome != nullptr ? *outcome : none,
+                           finding.changes == option.changes});
+  }
 }
 
 /// Whether both set the same key to different values.
@@ -236,8 +283,9 @@ void advise(Finding& finding, Advice option) {
   finding.options.push_back(std::move(option));
 }
 
-void try_advice(std::vector<Finding>& findings, const Player& player) {
+TriedAdvice try_advice(std::vector<Finding>& findings, const Player& player) {
   Trials trials(player);
+  TriedAdvice out;
   std::vector<Chosen> chosen;
   for (Finding& finding : findings) {
     if (finding.options.empty()) continue;
@@ -245,24 +293,23 @@ void try_advice(std::vector<Finding>& findings, const Player& player) {
     finding.gain_ms.reset();
     finding.gain_bytes.reset();
     if (!player) {
-      finding.gain_basis = "not predicted: nothing here can play the run; `shardscope findings` does";
-      chosen.push_back({&finding, 0});
-      continue;
+      out.recorded.refused = "nothing here can play the run; `shardscope findings` does";
+    } else {
+      out.recorded = trials.of({});
     }
-    const PlayOutcome& recorded = trials.of({});
-    if (!recorded.refused.empty()) {
-      finding.gain_basis = "not predicted: " + recorded.refused;
+    if (!out.recorded.refused.empty()) {
+      finding.gain_basis = "not predicted: " + out.recorded.refused;
       chosen.push_back({&finding, 0});
-      continue;
-    }
-    if (saves_memory(finding) && recorded.peak_bytes <= 0) {
-      finding.gain_basis = "not predicted: a replay of this run has times, not the device's peak";
+    } else if (saves_memory(finding) && out.recorded.peak_bytes <= 0) {
+      finding.gain_basis = without_peak(out.recorded, trials.of(finding.changes));
       chosen.push_back({&finding, 0});
-      continue;
+    } else {
+      decide(finding, trials, out.recorded, chosen);
     }
-    decide(finding, trials, recorded, chosen);
   }
   settle(chosen);
+  for (const Finding& finding : findings) add_tried(finding, trials, out);
+  return out;
 }
 
 }  // namespace shardscope::analysis

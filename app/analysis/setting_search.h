@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,14 @@ using Choice = std::vector<std::size_t>;
 /// The result of replaying a choice.
 struct PlayOutcome {
   double step_ms = 0;
-  std::int64_t peak_bytes = 0;
-  std::string refused{};  ///< why it was not replayed; empty: it was, and the figures are valid
-  bool invalid = false;   ///< refused because the settings are invalid
-  std::string note{};     ///< how sure the figures are, where the player knows it
+  std::int64_t peak_bytes = 0;  ///< of the device; 0: not known
+  std::string refused{};        ///< why it was not replayed; empty: it was, and the figures are valid
+  bool invalid = false;         ///< refused because the settings are invalid
+  /// Where the peak is not known: model states and gathered parameters of a rank, which are a part of it. 0:
+  /// not known either.
+  std::int64_t held_bytes = 0;
+  /// Deviation of the model from the recorded step, where the player knows it: 100 (modelled / recorded - 1).
+  std::optional<double> model_error_pct{};
 };
 
 struct Played {

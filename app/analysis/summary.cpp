@@ -422,6 +422,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
     for (RankSummary& rank : summary.ranks) rank.fetch_wait_ns.reset();
   summarize_micro_batches(digest, summary);
   summarize_pairs(digest, summary);
+  summary.late_causes = late_causes(digest);
   if (!store.own_times().empty()) {
     summary.rank_drifts = rank_drifts(store.own_times(), store.steps());
   } else if (const auto times = own_times_of(store, digest); !times.empty()) {

@@ -17,6 +17,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/gpu_state.h"
 #include "app/analysis/kept.h"
+#include "app/analysis/late_causes.h"
 #include "app/analysis/micro_batches.h"
 #include "app/analysis/not_finite.h"
 #include "app/analysis/outside_memory.h"
@@ -277,6 +278,7 @@ struct Summary {
   std::optional<double> uneven_pct;             ///< Unevenness::pct()
   std::vector<WaitedPair> waited_pairs;         ///< longest first
   bool waited_pairs_whole = true;               ///< else only each step's longest pairs: lower bounds
+  LateCauses late_causes;                       ///< why the last rank of each step was late
   std::optional<PathSummary> critical_path;     ///< if the computation of the ranks was recorded
   std::optional<Efficiency> efficiency;
   /// nullopt unless every rank has two samples of energy in the measured steps, and if the run was paused.
@@ -322,6 +324,7 @@ class Digest;  // digest.h
 struct Change {
   std::string key;    ///< "zero_optimization.reduce_bucket_size", as for `run --set` and `what-if --set`
   std::string value;  ///< JSON
+  bool operator==(const Change&) const = default;
 };
 /// Changes that belong together, and the sentence that describes them.
 struct Advice {

@@ -222,6 +222,17 @@ json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps)
           {"vain_bytes", prefetch->vain_bytes}};
 }
 
+/// Milliseconds per step over all steps that were asked.
+json late_causes_json(const LateCauses& all) {
+  json out = json::array();
+  for (const LateCause& cause : all.causes)
+    out.push_back({{"reason", name_of(cause.reason)},
+                   {"steps", cause.steps},
+                   {"of", all.of},
+                   {"waited_ms", all.of > 0 ? cause.waited_ms / all.of : 0},
+                   {"ranks", cause.ranks}});
+  return out;
+}
 json path_json(const std::optional<PathSummary>& path) {
   if (!path) return nullptr;
   const auto by_part = [](const std::vector<std::pair<std::string, double>>& means) {
@@ -331,6 +342,7 @@ std::string to_json(const Summary& s) {
     out["waited_for"].push_back({{"waiter", pair.waiter}, {"late", pair.late}, {"ms", ms(pair.ns)}});
   }
   out["waited_for_whole"] = s.waited_pairs_whole && s.waited_pairs.size() <= kPairs;
+  out["late_causes"] = late_causes_json(s.late_causes);
   out["critical_path"] = path_json(s.critical_path);
   out["energy"] = s.energy ? json{{"watts", s.energy->watts},
                                   {"over_ms", ms(s.energy->over_ns)},

@@ -60,8 +60,8 @@ std::string too_many_events(const store::Store& store) {
   return fmt::format("a step of {} events takes long to play; `shardscope what-if` plays it", events / steps);
 }
 
-/// Of an attached run, whose recorded steps are replayed (analysis/attached): times only. Of memory it knows
-/// the model states, which are not the device's peak, and gives none.
+/// Of an attached run, whose recorded steps are replayed (analysis/attached): times, and of memory model
+/// states and gathered parameters, which are not the device's peak.
 class AttachedPlayer {
  public:
   AttachedPlayer(const store::Store& store, std::size_t plays)
@@ -76,23 +76,29 @@ class AttachedPlayer {
         why_not_ = run_->no_times();
     }
     if (!why_not_.empty()) return {.refused = why_not_};
-    if (changes.empty()) return {.step_ms = run_->costs().step_ms};
+    if (changes.empty()) return outcome(run_->costs().step_ms, run_->modelled());
     if (std::string spent = budget_.take(); !spent.empty()) return {.refused = std::move(spent)};
     try {
       const analysis::attached::ReplaySettings settings =
           analysis::attached::changed_settings(store_->tables(), run_->recorded_settings(), changes);
-      const double step_ms = run_->predicted_ms(run_->play(settings));
+      const analysis::attached::ReplayOutcome played = run_->play(settings);
+      const double step_ms = run_->predicted_ms(played);
       if (!(step_ms > 0)) return {.refused = "the replay takes more off than a step has"};
       // What the prediction leaves out may be more than what it gains.
       if (const auto caveats = run_->caveats(settings); !caveats.empty()) return {.refused = caveats.front()};
-      return {.step_ms = step_ms,
-              .note = fmt::format("; replayed as recorded a step is {:+.1f} % off", run_->model_error_pct())};
+      return outcome(step_ms, played);
     } catch (const std::exception& error) {
       return {.refused = error.what()};
     }
   }
 
  private:
+  [[nodiscard]] analysis::PlayOutcome outcome(double step_ms,
+                                              const analysis::attached::ReplayOutcome& played) const {
+    return {.step_ms = step_ms,
+            .held_bytes = played.model_state_bytes + run_->gathered_bytes(played),
+            .model_error_pct = run_->model_error_pct()};
+  }
   static std::string reason(const store::Store& store) {
     if (std::string why = analysis::attached::why_no_settings(store.tables()); !why.empty()) return why;
     if (std::string why = analysis::attached::why_no_times(store.tables()); !why.empty()) return why;
@@ -117,7 +123,9 @@ class AdvicePlayer {
     if (std::string spent = budget_.take(); !spent.empty()) return {.refused = std::move(spent)};
     std::vector<std::string> sets;
     for (const analysis::Change& change : changes) sets.push_back(change.key + "=" + change.value);
-    return run_->outcome_of(sets);
+    analysis::PlayOutcome outcome = run_->outcome_of(sets);
+    outcome.model_error_pct = recorded_.model_error_pct;
+    return outcome;
   }
 
  private:
@@ -134,7 +142,9 @@ class AdvicePlayer {
     try {
       run_.emplace(options);
       run_->set_machine(run_->changed());
-      recorded_ = {run_->modelled().pace.step_ms, device_peak(run_->modelled().store)};
+      recorded_ = {.step_ms = run_->modelled().pace.step_ms,
+                   .peak_bytes = device_peak(run_->modelled().store),
+                   .model_error_pct = run_->model_error_pct()};
       const double error = run_->model_error_pct();
       if (std::abs(error) > kMostModelErrorPct) why_not_ = model_error_text(error);
     } catch (const std::runtime_error& error) {

@@ -46,8 +46,9 @@ void write_report(const RunSource& run, const std::string& name, const std::stri
   } catch (const std::runtime_error& broken) {
     say(stderr, "shardscope: {}; the report has no notes\n", broken.what());
   }
-  std::vector<analysis::Finding> findings = analysis::find(store, summary, digest);
-  if (!run.live) analysis::try_advice(findings, player_of(name, store));
+  exporter::ReportFindings findings{analysis::find(store, summary, digest), {}};
+  findings.tried =
+      analysis::try_advice(findings.findings, run.live ? analysis::Player() : player_of(name, store));
   exporter::write_html_report(html, store, summary, info.problems, comparison, notes, &findings, &digest);
 }
 

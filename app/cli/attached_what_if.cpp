@@ -45,7 +45,7 @@ struct Row {
   bool lower_is_better = true;
 };
 
-std::vector<Row> rows_of(const ReplayOutcome& a, const ReplayOutcome& b, double elem_bytes) {
+std::vector<Row> rows_of(const AttachedRun& run, const ReplayOutcome& a, const ReplayOutcome& b) {
   const auto count = [](std::int64_t value) { return static_cast<double>(value); };
   std::vector<Row> rows;
   if (std::isfinite(a.step_ms)) {
@@ -57,8 +57,7 @@ std::vector<Row> rows_of(const ReplayOutcome& a, const ReplayOutcome& b, double 
            {"gathered elements", "per step", count(a.actions.gathered_elems),
             count(b.actions.gathered_elems)},
            {"reduced buckets", "per step", count(a.actions.flushes), count(b.actions.flushes)},
-           {"most gathered at a time", "bytes", count(a.actions.peak_gathered_elems) * elem_bytes,
-            count(b.actions.peak_gathered_elems) * elem_bytes},
+           {"most gathered at a time", "bytes", count(run.gathered_bytes(a)), count(run.gathered_bytes(b))},
            {"peak of model states", "bytes", count(a.model_state_bytes), count(b.model_state_bytes)}})
     rows.push_back(row);
   // FSDP2 reduces each group as a whole.
@@ -170,7 +169,7 @@ int attached_what_if(const store::Store& store, const AttachedQuestion& question
         fmt::format("{}: the replay takes {:.4g} ms off a step of {:.4g} ms: not for these settings",
                     question.recording, costs.step_ms - predicted, costs.step_ms));
   }
-  const std::vector<Row> rows = rows_of(a, b, costs.gather_elem_bytes);
+  const std::vector<Row> rows = rows_of(run, a, b);
   if (question.json) {
     nlohmann::json metrics = nlohmann::json::array();
     for (const Row& row : rows) {

@@ -12,6 +12,15 @@
 
 namespace shardscope::exporter {
 
+namespace {
+
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+}  // namespace
+
 std::string stragglers_html(const analysis::Summary& s) {
   constexpr std::size_t kShown = 8;
   std::vector<const analysis::RankSummary*> late;
@@ -37,6 +46,8 @@ std::string stragglers_html(const analysis::Summary& s) {
         why ? analysis::text_of(*why) : "\u2014");
   }
   out = scrolling(out + "</table>", "whom others waited for");
+  if (const auto why = analysis::why_late(s))
+    out += "<p>" + escape_html(capitalized(analysis::text_of(s.late_causes, *why))) + ".</p>";
   if (all > kShown) out += fmt::format("<p>{} ranks more were waited for.</p>", all - kShown);
   return out;
 }

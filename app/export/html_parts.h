@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
@@ -123,6 +124,9 @@ struct ShownRank {
 [[nodiscard]] std::string ranks_html(const store::Store& store, const analysis::Summary& summary);
 /// The ranks that others waited for.
 [[nodiscard]] std::string stragglers_html(const analysis::Summary& summary);
+/// The options of findings and what what-if predicts for them; empty if there are none.
+[[nodiscard]] std::string what_if_html(const analysis::TriedAdvice& tried,
+                                       const std::vector<analysis::Finding>& findings);
 [[nodiscard]] std::string communication_html(const analysis::Summary& summary);
 /// Empty unless more than one group was measured.
 [[nodiscard]] std::string links_html(const analysis::Summary& summary);

@@ -145,7 +145,7 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
 std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems,
                         const std::optional<ReportComparison>& comparison, const std::vector<Note>& notes,
-                        const std::vector<analysis::Finding>* findings, const analysis::Digest* given) {
+                        const ReportFindings* findings, const analysis::Digest* given) {
   const std::string model = escape_html(s.model);
   const std::string partitioning = analysis::partitioning_name(s.kind, s.stage);
   const auto largest = analysis::largest_device_peak(s);
@@ -154,6 +154,9 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
                                                                : &s.ranks.front();
   const analysis::Digest made = given == nullptr ? analysis::digest_of(store) : analysis::Digest();
   const analysis::Digest& digest = given != nullptr ? *given : made;
+  const std::vector<analysis::Finding> found =
+      findings == nullptr ? analysis::find(store, s, digest) : std::vector<analysis::Finding>();
+  const std::vector<analysis::Finding>& of_run = findings != nullptr ? findings->findings : found;
   return fill_template(
       assets::report_page,
       {{"title",
@@ -164,7 +167,8 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
        {"kind_of_run", std::string(s.simulated ? " · simulated: no rank trained" : "") +
                            (s.link_gbps > 0 ? " · emulated link" : "")},
        {"key_figures", key_figures_html(s, largest)},
-       {"findings", findings_html(store, findings != nullptr ? *findings : analysis::find(store, s, digest))},
+       {"findings", findings_html(store, of_run)},
+       {"what_if", findings != nullptr ? what_if_html(findings->tried, of_run) : ""},
        {"notes", notes_html(store, notes)},
        {"comparison", comparison ? comparison_html(comparison->figures, comparison->a, comparison->b) : ""},
        {"identity", identity_html(store, s)},
@@ -189,7 +193,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
                        const std::optional<ReportComparison>& comparison, const std::vector<Note>& notes,
-                       const std::vector<analysis::Finding>* findings, const analysis::Digest* digest) {
+                       const ReportFindings* findings, const analysis::Digest* digest) {
   OutputFile file(path);
   file.stream() << html_report(store, summary, problems, comparison, notes, findings, digest);
   file.commit();

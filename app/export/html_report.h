@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/summary.h"
 #include "app/export/notes.h"
 #include "app/store/store.h"
@@ -19,22 +20,27 @@ struct ReportComparison {
   std::string a, b;  ///< the two runs as the reader knows them: "this run", "base.zscope, the baseline"
 };
 
+/// Findings after analysis::try_advice(), and what became of their options.
+struct ReportFindings {
+  std::vector<analysis::Finding> findings;
+  analysis::TriedAdvice tried;
+};
+
 /// The page as text. `problems`: what is missing or damaged in the recording. `notes`: the user's notes.
-/// `findings` (with their advice tried) and `digest` (of all steps) are computed here unless the caller
-/// passes them.
+/// `findings` (without a prediction) and `digest` (of all steps) are computed here unless the caller passes
+/// them.
 [[nodiscard]] std::string html_report(const store::Store& store, const analysis::Summary& summary,
                                       const std::vector<std::string>& problems,
                                       const std::optional<ReportComparison>& comparison = std::nullopt,
                                       const std::vector<Note>& notes = {},
-                                      const std::vector<analysis::Finding>* findings = nullptr,
+                                      const ReportFindings* findings = nullptr,
                                       const analysis::Digest* digest = nullptr);
 
 /// Writes it, whole or not at all (temporary file, then rename). Throws std::runtime_error: path, reason.
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems,
                        const std::optional<ReportComparison>& comparison = std::nullopt,
-                       const std::vector<Note>& notes = {},
-                       const std::vector<analysis::Finding>* findings = nullptr,
+                       const std::vector<Note>& notes = {}, const ReportFindings* findings = nullptr,
                        const analysis::Digest* digest = nullptr);
 
 }  // namespace shardscope::exporter

@@ -42,13 +42,14 @@ def main():
     ddp = settings["framework"] == "DDP"
     run = DistributedDataParallel(Model(), bucket_cap_mb=settings.get("bucket_cap_mb")) if ddp else sharded(Model(), settings)
     optimizer = torch.optim.AdamW(run.parameters(), lr=1e-3)
+    once = settings.get("reduce_in_last_micro_step_only", ddp)  # as scripts of DDP that accumulate usually do
     rank, micro_steps = torch.distributed.get_rank(), settings.get("gradient_accumulation_steps", 1)
     for micro_step in range(int(sys.argv[2]) * micro_steps):
         last = (micro_step + 1) % micro_steps == 0
-        if settings.get("reduce_in_last_micro_step_only"):
+        if once and not ddp:
             run.set_requires_gradient_sync(last)
         generator = torch.Generator().manual_seed(2 * micro_step + rank)
-        with contextlib.nullcontext() if last or not ddp else run.no_sync():
+        with run.no_sync() if ddp and once and not last else contextlib.nullcontext():
             run(torch.randint(WORDS, (BATCH, LENGTH + 1), generator=generator)).backward()
         if last:
             optimizer.step()

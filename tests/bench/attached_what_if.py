@@ -25,7 +25,8 @@ ZERO, FULLY_SHARD, DDP = "zero_optimization.", "fully_shard.", "DistributedDataP
 DISTURBED = 0.15
 BASES = {"stage 3": {"stage": 3, "stage3_prefetch_bucket_size": 300_000, "stage3_param_persistence_threshold": 1_000},
          "stage 2": {"stage": 2}, "FSDP2": {"framework": "FSDP2"}, "FSDP2 accumulating": {"framework": "FSDP2", "gradient_accumulation_steps": 2},
-         "DDP": {"framework": "DDP"}, "DDP accumulating": {"framework": "DDP", "gradient_accumulation_steps": 2}}
+         "DDP": {"framework": "DDP"}, "DDP accumulating": {"framework": "DDP", "gradient_accumulation_steps": 2},
+         "DDP reducing in each": {"framework": "DDP", "gradient_accumulation_steps": 2, "reduce_in_last_micro_step_only": False}}
 # By base: what is changed, as KEY=VALUE of the configuration.
 PAIRS = {
     "stage 3": (
@@ -47,6 +48,7 @@ PAIRS = {
     "DDP": ((DDP + "bucket_cap_mb=0.5",), (DDP + "bucket_cap_mb=1",), (DDP + "bucket_cap_mb=2",), (DDP + "bucket_cap_mb=100",)),
     # With one micro-step there is none without a reduction to learn from.
     "DDP accumulating": (("gradient_accumulation_steps=4",), (DDP + "bucket_cap_mb=100",)),
+    "DDP reducing in each": ((DDP + "reduce_in_last_micro_step_only=true",),),
 }
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 
 #include "app/analysis/attached/rank_reader.h"
 #include "instrumentation/event_fields.h"
@@ -77,15 +78,20 @@ bool reduces_as_recorded(const RecordedCosts& costs, const StepActions& actions)
 
 StepActions planned_bucket_actions(const RecordedCosts& costs, const BucketSettings& settings,
                                    std::int64_t micro_steps, std::int64_t elem_bytes) {
+  if (settings.reduce_last_only && micro_steps <= 1)
+    throw std::invalid_argument(
+        "DistributedDataParallel.reduce_in_last_micro_step_only: it does nothing with one micro-step; give "
+        "gradient_accumulation_steps too");
   const std::size_t count = checked_micro_steps(costs, micro_steps);
   StepActions out;
   out.micro_steps.assign(count, std::vector<PieceActions>(costs.pieces.size()));
   const std::map<plan::ParamId, std::size_t> ready = ready_pieces(costs);
   const std::vector<std::size_t> ends = bucket_ends(costs, settings, elem_bytes);
   // no_sync(): micro-steps before the last reduce nothing.
-  const bool each =
+  const bool recorded =
       costs.reduced.size() < 2 ||
       std::ranges::any_of(costs.reduced.front(), [](const auto& piece) { return !piece.empty(); });
+  const bool each = settings.reduce_last_only ? !*settings.reduce_last_only : recorded;
   for (std::size_t micro = 0; micro < count; ++micro) {
     if (!each && micro + 1 < count) continue;
     std::size_t begin = 0, at = 0;  // a bucket also waits for those before it

@@ -15,6 +15,8 @@ namespace shardscope::analysis::attached {
 
 struct BucketSettings {
   std::optional<std::int64_t> cap_bytes;  ///< of every bucket; nullopt: as recorded
+  /// Gradients are reduced in the last micro-step only (no_sync); nullopt: as recorded.
+  std::optional<bool> reduce_last_only;
   bool operator==(const BucketSettings&) const = default;
 };
 
@@ -28,7 +30,8 @@ void set_bucket_order(RecordedCosts& costs);
 [[nodiscard]] bool reduces_as_recorded(const RecordedCosts& costs, const StepActions& actions);
 
 /// Reductions of a step of `micro_steps`. A bucket is reduced when its last gradient is ready: in the
-/// backward of the module that has the parameter. `elem_bytes`: of a gradient.
+/// backward of the module that has the parameter. `elem_bytes`: of a gradient. Throws std::invalid_argument
+/// for settings without effect.
 [[nodiscard]] StepActions planned_bucket_actions(const RecordedCosts& costs, const BucketSettings& settings,
                                                  std::int64_t micro_steps, std::int64_t elem_bytes);
 

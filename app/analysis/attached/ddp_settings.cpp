@@ -8,12 +8,13 @@ namespace shardscope::analysis::attached {
 namespace {
 
 constexpr const char* kCap = "DistributedDataParallel.bucket_cap_mb";
+constexpr const char* kDdpReduceLast = "DistributedDataParallel.reduce_in_last_micro_step_only";
 constexpr double kMostMb = 1 << 20;
 
 }  // namespace
 
 const std::vector<std::string>& ddp_keys() {
-  static const std::vector<std::string> keys{kCap};
+  static const std::vector<std::string> keys{kCap, kDdpReduceLast};
   return keys;
 }
 
@@ -27,6 +28,7 @@ std::string why_no_ddp_setting(const std::string& key) {
 }
 
 void change_ddp_setting(const Change& change, BucketSettings& settings) {
+  if (change.key == kDdpReduceLast) settings.reduce_last_only = truth_of(change);
   if (change.key != kCap) return;
   double mb = 0;
   const char* const last = change.value.data() + change.value.size();

@@ -268,6 +268,10 @@ double AttachedRun::predicted_ms(const ReplayOutcome& played) const noexcept {
   return costs_.step_ms + played.step_ms - modelled_.step_ms;
 }
 
+std::int64_t AttachedRun::gathered_bytes(const ReplayOutcome& played) const noexcept {
+  return std::llround(static_cast<double>(played.actions.peak_gathered_elems) * costs_.gather_elem_bytes);
+}
+
 StepActions AttachedRun::actions_of(const ReplaySettings& settings) const {
   const plan::ZeroConfig& zero = settings.zero;
   if (in_groups()) return group_plan(settings).actions;
@@ -335,7 +339,8 @@ std::vector<std::string> AttachedRun::caveats(const ReplaySettings& settings) co
   std::vector<std::string> out;
   if (in_groups() || is_ddp()) {
     const bool one = costs_.steps.front().ranks.front().micro_steps.size() == 1;
-    if (one && settings.zero.gradient_accumulation_steps > 1 && !settings.groups.reduce_last_only)
+    const bool said = settings.groups.reduce_last_only || settings.buckets.reduce_last_only;
+    if (one && settings.zero.gradient_accumulation_steps > 1 && !said)
       out.emplace_back(
           "The recording has one micro-step a step: each of the others is assumed to reduce its gradients as "
           "well.");

@@ -54,6 +54,8 @@ class AttachedRun {
   [[nodiscard]] ReplayOutcome play(const ReplaySettings& settings) const;
   /// The recorded time, plus the change predicted by the model.
   [[nodiscard]] double predicted_ms(const ReplayOutcome& played) const noexcept;
+  /// The most that is gathered at a time, in bytes as communicated.
+  [[nodiscard]] std::int64_t gathered_bytes(const ReplayOutcome& played) const noexcept;
   /// What a prediction for these settings ignores, as sentences; may be empty.
   [[nodiscard]] std::vector<std::string> caveats(const ReplaySettings& settings) const;
 

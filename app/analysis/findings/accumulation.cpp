@@ -79,22 +79,23 @@ void accumulated_in_torch(const Facts& facts, Found& found) {
         "keeps "
         "whole gradients in any case: it takes no more memory.";
   }
+  for (Advice& option : reduce_last_options(facts, finding.next_step)) advise(finding, std::move(option));
   finding.cost_bytes = static_cast<std::int64_t>(static_cast<double>(trained_elems(facts)) *
                                                  element_bytes(facts, CommunicatedTensor::gradients)) *
                        (facts.micro_steps - 1) * (ddp ? 2 : 1);
   finding.bytes_of = BytesOf::communication;
   const double part = 1 - 1 / static_cast<double>(facts.micro_steps);
-  // DDP waits for its reductions within the backward. Without GPU records that is the host's computation, and
-  // what is exposed is not known: no more than the transfers.
+  // DDP and FSDP2 wait for reductions within a module's backward. Without GPU records that is the host's
+  // computation, and what is exposed is not known: no more than the transfers.
   const double link = facts.mean(&RankFacts::link);
-  if (ddp && facts.share(exposed) < kNote && facts.summary.device == "cpu" &&
+  if ((ddp || fsdp2) && facts.share(exposed) < kNote && facts.summary.device == "cpu" &&
       facts.share(link * part) >= kWarning) {
     finding.severity = ev::Severity::info;
     finding.evidence = fmt::format(
         "{} micro-steps of a step reduced all gradients {:.1f} times; bytes move for {}. How long the "
         "backward "
-        "waits for them is not known: on a CPU DDP waits inside of what counts as computation.",
-        facts.micro_steps, reductions, of_step(facts, link));
+        "waits for them is not known: on a CPU {} waits inside of what counts as computation.",
+        facts.micro_steps, reductions, of_step(facts, link), ddp ? "DDP" : "FSDP2");
     look_at_worst(facts, finding, [](const RankStep& step) { return step.exposed.link_ns; });
     found.add(std::move(finding));
     return;

@@ -261,6 +261,21 @@ Explained explained_by(const Found& found) {
   return out;
 }
 
+/// Ranks are late in turns: adds why they were to the evidence; returns what to do.
+std::string in_turns(const Facts& facts, Finding& finding) {
+  const std::optional<LateCause> why = why_late(facts.summary);
+  if (why) finding.evidence += " By steps: " + text_of(facts.summary.late_causes, *why) + ".";
+  if (why && why->reason == LateReason::data)
+    return "Ranks wait for their data in turns: load further ahead, so that a slow batch is there in "
+           "time.";
+  if (why && why->reason == LateReason::processor)
+    return "Look for what else runs on the host (top, ps -eLo psr,pcpu,comm), and give ranks cores of their "
+           "own. No setting of the communication changes this.";
+  return "Ranks wait for each other in turns: look at which rank enters last in the Timeline. No setting of "
+         "the "
+         "communication changes this.";
+}
+
 }  // namespace
 
 /// The exposed rest without a cause above: only with options that framework and stage have.
@@ -311,6 +326,7 @@ void exposed_communication(const Facts& facts, Found& found) {
         "waiting "
         "and {:.1f} ms of transfers would remain.",
         by_slow_link, waiting, exposed);
+  finding.evidence += worst_of(exposed_modules(facts, Collectives::all));
   // Ranks that lose their processors in turns wait for each other in turns: that is of the host.
   const double processor = facts.mean(&RankFacts::processor);
   const bool contended = !found.has("straggler") && waiting > exposed && processor > waiting;
@@ -338,28 +354,26 @@ void exposed_communication(const Facts& facts, Found& found) {
         "Look for what else runs on the host (top, ps -eLo psr,pcpu,comm), and measure again without it. No "
         "setting of the communication changes this.";
   } else if (waiting > exposed) {
-    finding.next_step =
-        found.has("straggler")
-            ? "Most of it is waiting for the straggler: that finding comes first."
-            : "Ranks wait for each other in turns: look at which rank enters last in the Timeline. "
-              "No setting of the communication changes this.";
+    finding.next_step = found.has("straggler")
+                            ? "Most of it is waiting for the straggler: that finding comes first."
+                            : in_turns(facts, finding);
   } else if (facts.summary.kind == Framework::fsdp2 &&
              facts.mean(&RankFacts::reduce_moving) > facts.mean(&RankFacts::gather_moving)) {
     finding.next_step = fmt::format(
         "{:.1f} ms of it are reductions and {:.1f} ms gathers, so that earlier gathers gain little: a larger "
-        "micro-batch computes longer for the same bytes; with accumulation set_requires_gradient_sync(False) "
-        "reduces once a step.",
+        "micro-batch computes longer for the same bytes.",
         facts.mean(&RankFacts::reduce_moving), facts.mean(&RankFacts::gather_moving));
   } else if (facts.summary.kind == Framework::fsdp2) {
-    finding.next_step =
-        "Look at the waits of the groups in the Timeline: set_modules_to_forward_prefetch() and "
-        "set_modules_to_backward_prefetch() start gathers earlier; smaller groups of fully_shard() overlap "
-        "more.";
+    finding.next_step = finding.otherwise =
+        "Look at the waits of the groups in the Timeline: smaller groups of fully_shard() overlap more, and "
+        "a larger micro-batch computes longer for the same bytes.";
+    for (Advice& option : earlier_group_options(facts)) advise(finding, std::move(option));
+    for (Advice& option : reshard_off_options(facts)) advise(finding, std::move(option));
   } else if (facts.summary.kind == Framework::ddp) {
-    finding.next_step =
-        "Buckets are reduced during the backward: a smaller bucket_cap_mb starts the first one earlier; with "
-        "gradient "
-        "accumulation no_sync() reduces once a step.";
+    finding.next_step = finding.otherwise =
+        "Buckets are reduced during the backward, the last one after it: a larger micro-batch computes "
+        "longer for the same bytes.";
+    for (Advice& option : bucket_cap_options(facts, BucketSizes::all)) advise(finding, std::move(option));
   } else if (deepspeed_on_cpu(facts)) {
     finding.next_step =
         "Measure on GPUs: on the CPU DeepSpeed has no streams, and overlap_comm changes nothing.";

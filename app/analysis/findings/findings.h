@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -191,6 +192,34 @@ enum class CommunicatedTensor : std::uint8_t { parameters, gradients };
 /// Micro-batch sizes with fewer micro-steps for the same global batch, smallest first; none if micro-batches
 /// vary in size.
 [[nodiscard]] std::vector<Advice> micro_batch_options(const Facts& facts);
+// The modules behind a finding's cost (module_costs.cpp).
+/// Nanoseconds or bytes by module; collectives of several modules have a name of them.
+struct ModuleCosts {
+  std::map<std::string, double> of;
+  std::size_t rank_steps = 0;  ///< the values are sums over these; 0: over one
+};
+enum class Collectives : std::uint8_t { gathers, all };
+/// Exposed nanoseconds by the contents of collectives, over the last typical steps; empty where not recorded.
+[[nodiscard]] ModuleCosts exposed_modules(const Facts& facts, Collectives which);
+/// Nanoseconds for which computation waited for parameters, likewise.
+[[nodiscard]] ModuleCosts awaited_modules(const Facts& facts);
+enum class CostUnit : std::uint8_t { ns, bytes };
+/// " Most of it: h.3.mlp (3.2 ms of a step); then wte (2.0 ms of a step)." The worst one or two; empty if
+/// none is known.
+[[nodiscard]] std::string worst_of(const ModuleCosts& costs, CostUnit unit = CostUnit::ns);
+
+// Of runs that a script configures (script_options.cpp); empty for other frameworks.
+/// FSDP2: parameters stay gathered from the forward to the backward; empty if they do already.
+[[nodiscard]] std::vector<Advice> reshard_off_options(const Facts& facts);
+/// FSDP2: groups that are not resharded after their forward are.
+[[nodiscard]] std::vector<Advice> reshard_on_options(const Facts& facts);
+/// FSDP2: groups are gathered further ahead.
+[[nodiscard]] std::vector<Advice> earlier_group_options(const Facts& facts);
+/// FSDP2 and DDP: gradients are reduced once per step; `text` names the call. Empty for one micro-step.
+[[nodiscard]] std::vector<Advice> reduce_last_options(const Facts& facts, const std::string& text);
+enum class BucketSizes : std::uint8_t { smaller, larger, all };
+/// DDP: other sizes of buckets than the recorded one.
+[[nodiscard]] std::vector<Advice> bucket_cap_options(const Facts& facts, BucketSizes sizes);
 /// Latency and rate of the link that bounds collectives, from the last typical steps.
 [[nodiscard]] std::optional<LinkPace> link_of(const Facts& facts);
 /// A round number of elements near `count`: one significant digit.

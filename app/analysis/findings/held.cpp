@@ -16,6 +16,7 @@
 #include "app/analysis/held_long.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/quantity_text.h"
+#include "app/store/gather_contents.h"
 #include "runtime/plan/compat.h"
 
 namespace shardscope::analysis::findings {
@@ -79,6 +80,13 @@ struct LongHeld {
     }
     return sum;
   }
+  [[nodiscard]] ModuleCosts modules_at(const store::Store& store, std::int64_t at_ns) const {
+    ModuleCosts out;
+    for (const HeldStretch& one : stretches)
+      if (one.begin_ns <= at_ns && at_ns < one.end_ns)
+        out.of[store::contents_text(store, std::array{one.param})] += static_cast<double>(one.bytes);
+    return out;
+  }
 };
 
 LongHeld long_held(const Facts& facts, const RankStep& rank, std::uint32_t step) {
@@ -136,14 +144,13 @@ void add_advice(const Facts& facts, Why why, Finding& finding) {
       fewer_live(facts, "A prefetch counted on them for a later module", finding);
       return;
     case Why::reshard_off:
-      finding.next_step =
-          facts.summary.kind == Framework::fsdp2
-              ? "Their group is not resharded after the forward: fully_shard(..., "
-                "reshard_after_forward=True) frees them, for one more gather in the backward."
-              : "Their unit is not resharded after the forward: "
-                "sharding_strategy=ShardingStrategy.FULL_SHARD instead of SHARD_GRAD_OP frees them, for one "
-                "more gather in the backward; of the outermost unit both keep them, so that wrapping more of "
-                "its modules helps there.";
+      for (Advice& option : reshard_on_options(facts)) advise(finding, std::move(option));
+      if (finding.options.empty())
+        finding.next_step =
+            "Their unit is not resharded after the forward: "
+            "sharding_strategy=ShardingStrategy.FULL_SHARD instead of SHARD_GRAD_OP frees them, for one "
+            "more gather in the backward; of the outermost unit both keep them, so that wrapping more of "
+            "its modules helps there.";
       return;
     case Why::program:
       finding.next_step =
@@ -235,6 +242,7 @@ void held_after_use(const Facts& facts, Found& found) {
       held.byte_ns * 1e-6 / (1 << 20), bytes_text(static_cast<std::int64_t>(held.mean_bytes())),
       facts.store.tables().params[worst.param].name, bytes_text(worst.bytes), ms(worst.length_ns()),
       ms(held.step_ns), worst.used_again ? "use, until the next one" : "last use in the step");
+  finding.evidence += worst_of(held.modules_at(facts.store, at_ns), CostUnit::bytes);
   finding.rank = rank->rank;
   finding.at_ns = at_ns;
   finding.cost_bytes = at_peak.bytes;

@@ -84,9 +84,9 @@ std::string without_settings(const Facts& facts, bool latency_bound) {
   if (latency_bound)
     return "Fewer, larger collectives: a larger micro-batch computes longer for as many of them.";
   std::string text = "Move fewer bytes for a token: a larger micro-batch";
-  if (kind == Framework::fsdp2) {
+  if (facts.micro_steps > 1 && kind == Framework::fsdp2) {
     text += ", set_requires_gradient_sync(False) while accumulating";
-  } else if (kind == Framework::ddp) {
+  } else if (facts.micro_steps > 1 && kind == Framework::ddp) {
     text += ", no_sync() while accumulating";
   } else if (facts.zero_keys && facts.summary.stage == 2) {
     text += ", accumulation at stage 1 (one reduction a step)";
@@ -100,6 +100,14 @@ std::string without_settings(const Facts& facts, bool latency_bound) {
                                      : "; bf16 halves them";
   }
   return text + ".";
+}
+
+/// Fewer bytes, and where latency is the bound fewer collectives, of FSDP2 and DDP. Reductions that are
+/// repeated in each micro-step have a finding of their own.
+void add_script_options(const Facts& facts, bool latency_bound, Finding& finding) {
+  for (Advice& option : reshard_off_options(facts)) advise(finding, std::move(option));
+  if (!latency_bound) return;
+  for (Advice& option : bucket_cap_options(facts, BucketSizes::larger)) advise(finding, std::move(option));
 }
 
 }  // namespace
@@ -138,6 +146,8 @@ void link_bound(const Facts& facts, Found& found) {
     if (latency_bound) std::swap(first, second);
     for (std::vector<Advice>* const some : {&first, &second})
       for (Advice& option : *some) advise(finding, std::move(option));
+  } else {
+    add_script_options(facts, latency_bound, finding);
   }
   found.add_by_cost(facts, beyond, std::move(finding));
 }
@@ -164,12 +174,14 @@ void tiny_gathers(const Facts& facts, Found& found) {
   finding.evidence = fmt::format(
       "{:.0f} gathers of a step: {:.1f} ms of latency, {:.1f} ms of bytes; they are exposed for {}.", count,
       latency_ms, bytes_ms, of_step(facts, exposed));
+  finding.evidence += worst_of(exposed_modules(facts, Collectives::gathers));
   finding.next_step = finding.otherwise =
       facts.summary.kind == Framework::fsdp2
           ? "Wrap larger groups of modules with fully_shard(): each is one gather."
           : "A larger micro-batch computes longer for as many gathers.";
   if (facts.zero_keys)
     for (Advice& option : fewer_collectives(facts)) advise(finding, std::move(option));
+  for (Advice& option : reshard_off_options(facts)) advise(finding, std::move(option));
   found.add_by_cost(facts, std::min(exposed, latency_ms), std::move(finding));
 }
 

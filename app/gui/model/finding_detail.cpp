@@ -30,8 +30,9 @@ FindingDetail detail_of(const store::Store& store, const analysis::Finding& find
   for (const analysis::Change& change : finding.changes) {
     const std::string now =
         store.has_tables() ? setting_value(store.tables().config_json, change.key) : std::string();
-    out.changes.push_back({change.key, now.empty() ? "default" : now, plain_value(change.value),
-                           change.key + "=" + change.value});
+    const char* const unset = store.has_tables() ? unset_text(store.tables()) : "default";
+    out.changes.push_back(
+        {change.key, now.empty() ? unset : now, plain_value(change.value), change.key + "=" + change.value});
   }
   out.gain = analysis::gain_text(finding);
   out.explains = finding.explains;

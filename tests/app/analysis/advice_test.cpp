@@ -136,6 +136,60 @@ TEST(Advice, FewerBytesOnTheWayAreAGainWhereNoStepGetsLonger) {
   }
 }
 
+/// Of an attached run the peak is not known, only the part of it that the settings change.
+TEST(Advice, ThePartOfThePeakThatIsKnownCountsWhereThePeakIsNot) {
+  for (const std::int64_t held : {1050, 1200}) {
+    std::vector<Finding> findings{finding_with("live", {"all", "some"})};
+    try_advice(findings, [&](const std::vector<Change>& changes) -> PlayOutcome {
+      if (changes.empty()) return {.step_ms = 100, .held_bytes = 1000, .model_error_pct = -3};
+      if (changes[0].value == "all") return {.step_ms = 55, .held_bytes = 3000, .model_error_pct = -3};
+      return {.step_ms = 60, .held_bytes = held, .model_error_pct = -3};
+    });
+    ASSERT_EQ(findings[0].changes.size(), 1U);
+    EXPECT_EQ(findings[0].changes[0].value, held < 1100 ? "some" : "all");
+    EXPECT_EQ(findings[0].gain_basis.find("what-if: 100.0 ms become"), 0U);
+    EXPECT_NE(findings[0].gain_basis.find("; model states and gathered parameters of 0.98 KiB become "),
+              std::string::npos)
+        << findings[0].gain_basis;
+    EXPECT_TRUE(findings[0].gain_basis.ends_with("; replayed as recorded a step is -3.0 % off"));
+  }
+}
+
+TEST(Advice, WithoutAPeakAnOptionThatSavesMemorySaysWhatIsKnown) {
+  std::vector<Finding> findings{finding_with("reshard", {"true"})};
+  findings[0].cost_ms.reset();
+  findings[0].cost_bytes = 300;
+  try_advice(findings, [](const std::vector<Change>& changes) -> PlayOutcome {
+    if (changes.empty()) return {.step_ms = 100, .held_bytes = 2048};
+    return {.step_ms = 104, .held_bytes = 1024};
+  });
+  EXPECT_EQ(findings[0].changes.size(), 1U);
+  EXPECT_FALSE(findings[0].gain_bytes);
+  EXPECT_EQ(findings[0].gain_basis,
+            "not predicted: a replay of this run has times, not the device's peak; model states and gathered "
+            "parameters of 2.00 KiB become 1.00 KiB, a step of 100.0 ms becomes 104.0 ms");
+}
+
+TEST(Advice, EveryOptionIsListedWithWhatBecameOfIt) {
+  std::vector<Finding> findings{finding_with("bucket", {"1", "2", "3"}), Finding{}};
+  findings[0].id = "small_bucket";
+  const TriedAdvice tried = try_advice(findings, player_of({{"1", 90}, {"2", 60}}));
+  EXPECT_EQ(tried.recorded.step_ms, 100);
+  ASSERT_EQ(tried.options.size(), 3U);
+  EXPECT_EQ(tried.options[0].finding, "small_bucket");
+  EXPECT_EQ(tried.options[0].outcome.step_ms, 90);
+  EXPECT_FALSE(tried.options[0].advised);
+  EXPECT_TRUE(tried.options[1].advised);
+  EXPECT_EQ(tried.options[2].outcome.refused, "no such thing");
+  // Where nothing can be played each option says why.
+  const TriedAdvice none = try_advice(findings, [](const std::vector<Change>&) {
+    return PlayOutcome{0, 0, "on a GPU"};
+  });
+  ASSERT_EQ(none.options.size(), 3U);
+  for (const TriedOption& one : none.options) EXPECT_EQ(one.outcome.refused, "on a GPU");
+  EXPECT_TRUE(none.options[0].advised);
+}
+
 PlayOutcome invalid() { return {.refused = "reduce_bucket_size: 0 is not above 0", .invalid = true}; }
 
 TEST(Advice, WhatNoRunCanHaveIsNotAdvised) {

@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/analysis/advice.h"
 #include "app/analysis/attached/replay.h"
 #include "app/analysis/attached/settings.h"
+#include "tests/app/analysis/attached/made_ddp.h"
+#include "tests/app/analysis/attached/made_groups.h"
 #include "tests/app/analysis/attached/made_training.h"
 
 namespace shardscope::cli {
@@ -36,7 +40,8 @@ TEST(AdvicePlayer, ReplaysAnAttachedRunAsWhatIfDoes) {
   const analysis::attached::ReplaySettings settings =
       analysis::attached::changed_settings(store.tables(), run.recorded_settings(), kOneBucket);
   EXPECT_DOUBLE_EQ(played.step_ms, run.predicted_ms(run.play(settings)));
-  EXPECT_THAT(played.note, HasSubstr("% off"));
+  EXPECT_EQ(played.model_error_pct, run.model_error_pct());
+  EXPECT_EQ(played.held_bytes, recorded.held_bytes) << "buckets are no model states";
   // One reduction's latency less.
   EXPECT_NEAR(recorded.step_ms - played.step_ms, 0.02, 0.005);
 }
@@ -74,6 +79,70 @@ TEST(AdvicePlayer, AReplayWithoutAPeakPredictsNoMemory) {
   EXPECT_THAT(findings[0].gain_basis, HasSubstr("has times, not the device's peak"));
   EXPECT_TRUE(findings[1].changes.empty()) << "0.02 ms are no gain";
   EXPECT_THAT(findings[1].gain_basis, HasSubstr("none makes a step 2 % shorter"));
+}
+
+/// A finding with one option, which is played; of micro-steps that are too short for a finding of their own.
+analysis::Finding tried(const store::Store& store, const std::vector<analysis::Change>& changes) {
+  std::vector<analysis::Finding> findings(1);
+  findings[0].cost_ms = 1;
+  findings[0].severity = instrumentation::Severity::warning;
+  analysis::advise(findings[0], {changes, "As the option says."});
+  analysis::try_advice(findings, player_of("", store));
+  return findings[0];
+}
+
+TEST(AdvicePlayer, PredictsWhatFsdp2GainsByReducingOnce) {
+  test::MadeGroups made(true);
+  const store::Store& store = made.build(4);
+  const analysis::Finding found = tried(store, {{"fully_shard.reduce_in_last_micro_step_only", "true"}});
+  // Three of four micro-steps no longer reduce their three groups.
+  constexpr std::int64_t kSaved = 9 * (test::MadeGroups::kReduce + test::MadeGroups::kBucket);
+  ASSERT_TRUE(found.gain_ms) << found.gain_basis;
+  EXPECT_NEAR(*found.gain_ms, kSaved * 1e-6, 1e-3);
+  EXPECT_EQ(found.changes.size(), 1U);
+  EXPECT_THAT(found.gain_basis, HasSubstr("model states and gathered parameters of "));
+  EXPECT_THAT(found.gain_basis, HasSubstr("% off"));
+}
+
+/// A gather that holds the host until it ends is not hidden by asking earlier: that is not advised.
+TEST(AdvicePlayer, PrefetchesThatGainNothingAreNotAdvised) {
+  const std::vector<analysis::Change> earlier{{"fully_shard.groups_to_forward_prefetch", "2"}};
+  for (const bool blocking : {true, false}) {
+    test::MadeGroups made(blocking);
+    const store::Store& store = made.build();
+    const analysis::Player player = player_of("", store);
+    const double gain = player({}).step_ms - player(earlier).step_ms;
+    EXPECT_NEAR(gain, blocking ? 0 : test::MadeGroups::kGather * 1e-6, 4e-3);
+    if (!blocking) continue;
+    const analysis::Finding found = tried(store, earlier);
+    EXPECT_TRUE(found.changes.empty());
+    EXPECT_EQ(found.severity, instrumentation::Severity::info);
+    EXPECT_THAT(found.gain_basis, HasSubstr("none makes a step 2 % shorter"));
+  }
+}
+
+TEST(AdvicePlayer, PredictsWhatDdpGainsByReducingOnce) {
+  test::MadeDdp made;
+  made.reduce_in_each();
+  const store::Store& store = made.build(4);
+  const analysis::Finding found =
+      tried(store, {{"DistributedDataParallel.reduce_in_last_micro_step_only", "true"}});
+  ASSERT_TRUE(found.gain_ms) << found.gain_basis;
+  EXPECT_NEAR(*found.gain_ms, 3 * test::MadeDdp::reduction(2000) * 1e-6, 1e-3);
+}
+
+/// On a GPU spans are the host's: the advice stays, and says why its gain is not known.
+TEST(AdvicePlayer, OnAGpuTheAdviceSaysWhyNoTimeIsPredicted) {
+  test::MadeGroups made(true);
+  made.run().on("cuda:0");
+  const store::Store& store = made.build();
+  std::vector<analysis::Finding> findings(1);
+  findings[0].cost_ms = 1;
+  analysis::advise(findings[0], {{{"fully_shard.reshard_after_forward", "false"}}, "Keep them."});
+  analysis::try_advice(findings, player_of("", store));
+  EXPECT_EQ(findings[0].next_step, "Keep them.");
+  EXPECT_THAT(findings[0].gain_basis, HasSubstr("not predicted: "));
+  EXPECT_THAT(findings[0].gain_basis, HasSubstr("GPU"));
 }
 
 }  // namespace

@@ -123,13 +123,45 @@ TEST(Report, SaysWhereAFindingIsToBeSeen) {
     finding.title = "Something";
     finding.at_ns = at_ns;
     finding.rank = rank;
-    const std::vector<analysis::Finding> findings{finding};
+    const ReportFindings findings{{finding}, {}};
     return html_report(store, analysis::summarize(store), {}, std::nullopt, {}, &findings);
   };
   EXPECT_THAT(page(500'000, 0), testing::HasSubstr("<br>Seen at 0.001 s, in step 0, on rank 0."));
   EXPECT_THAT(page(2'000'000, ev::kNoId), testing::HasSubstr("<br>Seen at 0.002 s."));
   EXPECT_THAT(page(0, 3), testing::HasSubstr("<br>Seen on rank 3."));
   EXPECT_THAT(page(0, ev::kNoId), testing::Not(testing::HasSubstr("Seen ")));
+}
+
+TEST(Report, HasWhatWhatIfPredictsForTheOptionsOfFindings) {
+  const store::Store store = one_step({});
+  ReportFindings findings{{analysis::Finding{}}, {}};
+  findings.findings[0].id = "small_bucket";
+  findings.findings[0].title = "Many <small> reductions";
+  EXPECT_THAT(html_report(store, analysis::summarize(store), {}, std::nullopt, {}, &findings),
+              testing::Not(testing::HasSubstr("<h2>What if</h2>")))
+      << "no finding has options";
+  findings.tried.recorded = {.step_ms = 100, .peak_bytes = 2048, .model_error_pct = -3.2};
+  findings.tried.options = {{"small_bucket", {{"bucket", "1"}}, {.step_ms = 90, .peak_bytes = 4096}, true},
+                            {"small_bucket", {{"bucket", "2"}}, {.refused = "the time was over"}, false}};
+  const std::string page = html_report(store, analysis::summarize(store), {}, std::nullopt, {}, &findings);
+  EXPECT_THAT(page, testing::HasSubstr("<h2>What if</h2>"));
+  EXPECT_THAT(page,
+              testing::HasSubstr("scope=rowgroup>Many &lt;small&gt; reductions</tr><tr><td class=n>90.00 ms"
+                                 "<td class=n>-10.0 %<td class=n>4.00 KiB<td><code>bucket=1</code><br>"
+                                 "<b>advised</b>"));
+  EXPECT_THAT(page, testing::HasSubstr("<code>bucket=2</code><br><span class=missing>not predicted: the time "
+                                       "was over"));
+  EXPECT_THAT(page, testing::HasSubstr("a step of 100.00 ms, 2.00 KiB of the device. The model's error: "
+                                       "played with the recorded settings a step is -3.2 % beside the "
+                                       "recorded one."));
+  // Of an attached run: a part of the peak.
+  findings.tried.recorded = {.step_ms = 100, .held_bytes = 2048};
+  findings.tried.options = {{"small_bucket", {{"bucket", "1"}}, {.step_ms = 100, .held_bytes = 1024}, false}};
+  const std::string part = html_report(store, analysis::summarize(store), {}, std::nullopt, {}, &findings);
+  EXPECT_THAT(part, testing::HasSubstr("<td class=n>+0.0 %<td class=n>1.00 KiB"));
+  EXPECT_THAT(part,
+              testing::HasSubstr("2.00 KiB of model states and gathered parameters: the device's peak is "
+                                 "not predicted."));
 }
 
 /// Copies have the detail of memory events: where there is none of these, they lie in what looks idle.

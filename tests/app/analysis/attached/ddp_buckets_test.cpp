@@ -71,6 +71,19 @@ TEST_F(AttachedDdp, MicroStepsOfNoSyncReduceNothing) {
   EXPECT_NEAR(four.step_ms - run_->modelled().step_ms, ms(2 * 6 * MadeDdp::kLayer), kGates);
 }
 
+TEST_F(AttachedDdp, AReductionInTheLastMicroStepOnlyIsThatOfNoSync) {
+  made_.reduce_in_each();
+  play(2);
+  EXPECT_EQ(run_->modelled().actions.flushes, 4);
+  const ReplayOutcome last = with("DistributedDataParallel.reduce_in_last_micro_step_only", "true");
+  EXPECT_EQ(last.actions.flushes, 2);
+  // Of each micro-step the second bucket was waited for.
+  EXPECT_NEAR(run_->modelled().step_ms - last.step_ms, ms(MadeDdp::reduction(2000)), kGates);
+  EXPECT_EQ(last.model_state_bytes, run_->modelled().model_state_bytes) << "gradients are whole anyway";
+  const ReplayOutcome each = with("DistributedDataParallel.reduce_in_last_micro_step_only", "false");
+  EXPECT_EQ(each.actions.flushes, 4);
+}
+
 TEST_F(AttachedDdp, CompressedGradientsTakeTheTimeOfTheirBytes) {
   made_.compress();
   play();
@@ -98,6 +111,8 @@ TEST_F(AttachedDdp, RefusesWhatItDoesNotHave) {
   EXPECT_THAT(refusal("DistributedDataParallel.bucket_cap_mb", "0"), HasSubstr("above 0"));
   EXPECT_THAT(refusal("DistributedDataParallel.bucket_cap_mb", "many"), HasSubstr("above 0"));
   EXPECT_THAT(refusal("DistributedDataParallel.bucket_cap_mb", "2000000"), HasSubstr("at most 1048576"));
+  EXPECT_THAT(refusal("DistributedDataParallel.reduce_in_last_micro_step_only", "true"),
+              HasSubstr("nothing with one micro-step"));
   ReplaySettings many = run_->recorded_settings();
   many.zero.gradient_accumulation_steps = 1'000'000;
   EXPECT_THROW((void)run_->play(many), std::invalid_argument) << "does not fit in memory";

@@ -34,13 +34,16 @@ class MadeDdp {
   }
   /// Gradients are reduced as bf16.
   void compress() { bytes_ = 2; }
+  /// Every micro-step reduces; otherwise the last one only.
+  void reduce_in_each() { each_ = true; }
   /// The second bucket is reduced before its last gradient is there.
   void reduce_early() { early_ = true; }
 
   store::Store& build(std::uint32_t micro_steps = 1) {
     for (std::uint32_t step = 0; step < 6; ++step) {
       const std::int64_t begin = now_;
-      for (std::uint32_t micro = 0; micro < micro_steps; ++micro) micro_step(micro + 1 == micro_steps);
+      for (std::uint32_t micro = 0; micro < micro_steps; ++micro)
+        micro_step(each_ || micro + 1 == micro_steps);
       gate(ev::GateKind::optimizer, step);
       span(now_, now_ + kUpdate, EventKind::optimizer_begin, StreamId::compute, 0, step);
       now_ += kUpdate;
@@ -98,7 +101,7 @@ class MadeDdp {
 
   RunBuilder run_;
   std::int64_t now_ = 1000, lane_free_ = 0, bytes_ = 4;
-  bool early_ = false;
+  bool early_ = false, each_ = false;
   std::uint32_t gates_ = 0, bucket_ = 1, sequence_ = 0, steps_ = 0;
 };
 

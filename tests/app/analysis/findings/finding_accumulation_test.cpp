@@ -52,40 +52,51 @@ struct TorchRun {
   }
 };
 
-/// DDP's backward waits inside of its last module: nothing of 1 ms of transfers seems exposed.
-TEST(FindingAccumulation, ReductionsOfDdpWhoseWaitsAreNotKnownAreANoteWithoutTime) {
-  for (const char* device : {"cpu", "NVIDIA H200"}) {
-    TorchRun run("DistributedDataParallel (PyTorch 2.15.0)", 0, CollectiveOp::all_reduce, false);
-    run.builder.on(device);
-    for (std::uint32_t micro = 0; micro < 20; ++micro) {
-      const std::int64_t at = micro * 5 * kMs + 3'500'000;
-      for (std::uint32_t rank = 0; rank < 2; ++rank)
-        run.builder.span(rank, at, at + kMs, EventKind::module_begin, StreamId::compute, 1, micro / 2);
+/// The backward waits inside of a module: nothing of 1 ms of transfers seems exposed.
+TEST(FindingAccumulation, ReductionsWhoseWaitsAreNotKnownAreANoteWithoutTime) {
+  struct Case {
+    const char* framework;
+    std::int32_t stage;
+    CollectiveOp op;
+    std::int64_t bytes;
+  };
+  for (const Case& one : {Case{"DistributedDataParallel (PyTorch 2.15.0)", 0, CollectiveOp::all_reduce, 8000},
+                          Case{"FSDP2 (PyTorch 2.15.0)", 3, CollectiveOp::reduce_scatter, 4000}}) {
+    for (const char* device : {"cpu", "NVIDIA H200"}) {
+      TorchRun run(one.framework, one.stage, one.op, false);
+      run.builder.on(device);
+      for (std::uint32_t micro = 0; micro < 20; ++micro) {
+        const std::int64_t at = micro * 5 * kMs + 3'500'000;
+        for (std::uint32_t rank = 0; rank < 2; ++rank)
+          run.builder.span(rank, at, at + kMs, EventKind::module_begin, StreamId::compute, 1, micro / 2);
+      }
+      const Finding* found = run.accumulated();
+      ASSERT_EQ(found != nullptr, std::string(device) == "cpu") << one.framework << device;
+      if (found == nullptr) continue;
+      EXPECT_EQ(found->severity, ev::Severity::info);
+      EXPECT_FALSE(found->cost_ms);
+      EXPECT_EQ(found->cost_bytes, one.bytes);
+      EXPECT_TRUE(found->placed());
+      EXPECT_NE(found->evidence.find("is not known"), std::string::npos) << found->evidence;
+      EXPECT_EQ(found->options.size(), 1U);
     }
-    const Finding* found = run.accumulated();
-    ASSERT_EQ(found != nullptr, std::string(device) == "cpu") << device;
-    if (found == nullptr) continue;
-    EXPECT_EQ(found->severity, ev::Severity::info);
-    EXPECT_FALSE(found->cost_ms);
-    EXPECT_EQ(found->cost_bytes, 8000);
-    EXPECT_TRUE(found->placed());
-    EXPECT_NE(found->evidence.find("is not known"), std::string::npos) << found->evidence;
   }
 }
 
 TEST(FindingAccumulation, MicroStepsOfPyTorchThatEachReduce) {
   struct Case {
-    const char *framework, *call;
+    const char *framework, *call, *key;
     std::int32_t stage;
     CollectiveOp op;
     bool more_memory;
     std::int64_t bytes;  ///< an all-reduce counts twice
   };
   for (const Case& one :
-       {Case{"FSDP2 (PyTorch 2.15.0)", "set_requires_gradient_sync(False)", 3, CollectiveOp::reduce_scatter,
-             true, 4000},
-        Case{"FSDP1 (PyTorch 2.15.0)", "no_sync()", 3, CollectiveOp::reduce_scatter, true, 4000},
-        Case{"DistributedDataParallel (PyTorch 2.15.0)", "no_sync()", 0, CollectiveOp::all_reduce, false,
+       {Case{"FSDP2 (PyTorch 2.15.0)", "set_requires_gradient_sync(False)",
+             "fully_shard.reduce_in_last_micro_step_only", 3, CollectiveOp::reduce_scatter, true, 4000},
+        Case{"FSDP1 (PyTorch 2.15.0)", "no_sync()", "", 3, CollectiveOp::reduce_scatter, true, 4000},
+        Case{"DistributedDataParallel (PyTorch 2.15.0)", "no_sync()",
+             "DistributedDataParallel.reduce_in_last_micro_step_only", 0, CollectiveOp::all_reduce, false,
              8000}}) {
     TorchRun each(one.framework, one.stage, one.op, false), once(one.framework, one.stage, one.op, true);
     const Finding* found = each.accumulated();
@@ -96,6 +107,9 @@ TEST(FindingAccumulation, MicroStepsOfPyTorchThatEachReduce) {
     EXPECT_EQ(found->next_step.find("1.95 KiB more on each rank") != std::string::npos, one.more_memory)
         << found->next_step;
     EXPECT_EQ(once.accumulated(), nullptr) << one.framework;
+    ASSERT_EQ(found->changes.size(), *one.key == '\0' ? 0U : 1U) << one.framework;
+    if (*one.key == '\0') continue;
+    EXPECT_EQ(found->changes[0], (Change{one.key, "true"}));
   }
 }
 

@@ -162,6 +162,7 @@ TEST(WhatIf, OffersTheSettingsThatTheFrameworkHas) {
   EXPECT_FALSE(offered("DistributedDataParallel.bucket_cap_mb"));
   tables.framework = "DistributedDataParallel (PyTorch 2.15.0)";
   EXPECT_TRUE(offered("DistributedDataParallel.bucket_cap_mb"));
+  EXPECT_TRUE(offered("DistributedDataParallel.reduce_in_last_micro_step_only"));
   EXPECT_FALSE(offered("zero_optimization.stage"));
   EXPECT_FALSE(offered("fully_shard.reshard_after_forward"));
   EXPECT_STREQ(unset_text(tables), "as recorded") << "DDP's script may have set it";
