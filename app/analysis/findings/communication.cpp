@@ -313,7 +313,7 @@ void exposed_communication(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "exposed_communication";
   finding.title = fmt::format("{:.0f} % of a step is exposed communication{}", 100 * facts.share(rest),
-                              explained.most != nullptr ? " besides the findings above"
+                              explained.most != nullptr ? " besides other findings"
                               : by_slow_link > 0        ? " besides the slow link"
                                                         : "");
   finding.evidence = fmt::format(
@@ -334,7 +334,7 @@ void exposed_communication(const Facts& facts, Found& found) {
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
   if (explained.most != nullptr) {
     finding.evidence +=
-        fmt::format(" {:.1f} ms more at the most are of findings above ({}).", explained.ms, explained.ids);
+        fmt::format(" {:.1f} ms more at the most are of other findings ({}).", explained.ms, explained.ids);
   }
   constexpr double kUnevenPct = 5;
   if (waiting > exposed && facts.summary.uneven_pct.value_or(0) >= kUnevenPct) {
