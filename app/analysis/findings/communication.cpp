@@ -285,8 +285,13 @@ void exposed_communication(const Facts& facts, Found& found) {
   // What would remain if a slow link were as fast as the others.
   const double seen_moving = facts.mean(&RankFacts::moving), seen_waiting = facts.mean(&RankFacts::waiting);
   const double exposed = std::max(0.0, seen_moving - found.slow_link_part.moving),
-               waiting = std::max(0.0, seen_waiting - found.slow_link_part.waiting);
-  const double all = exposed + waiting, by_slow_link = seen_moving + seen_waiting - all;
+               not_of_link = std::max(0.0, seen_waiting - found.slow_link_part.waiting);
+  const double by_slow_link = seen_moving + seen_waiting - exposed - not_of_link;
+  // The others wait for a straggler: that is its cost, not counted twice.
+  const Finding* const straggler = found.find("straggler");
+  const double by_straggler =
+      straggler == nullptr ? 0 : std::min(not_of_link, straggler->cost_ms.value_or(0));
+  const double waiting = not_of_link - by_straggler, all = exposed + waiting;
   if (by_slow_link > 0 && (facts.share(all) < kNotable || all < kLeastCostMs)) {
     if (facts.share(by_slow_link) >= kNote)
       found.follows("slow_link", fmt::format("{:.0f} % of a step is exposed communication",
@@ -302,10 +307,10 @@ void exposed_communication(const Facts& facts, Found& found) {
                     fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all)));
     return;
   }
-  if (found.has("straggler") && facts.share(exposed) < kNotable) {
-    if (facts.share(all) >= kNotable)
-      found.follows("straggler",
-                    fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all)));
+  if (straggler != nullptr && facts.share(exposed) < kNotable) {
+    if (facts.share(exposed + not_of_link) >= kNotable)
+      found.follows("straggler", fmt::format("{:.0f} % of a step is exposed communication",
+                                             100 * facts.share(exposed + not_of_link)));
     return;
   }
   if (facts.share(all) < kNotable || all < kLeastCostMs) return;
@@ -315,6 +320,7 @@ void exposed_communication(const Facts& facts, Found& found) {
   finding.title = fmt::format("{:.0f} % of a step is exposed communication{}", 100 * facts.share(rest),
                               explained.most != nullptr ? " besides other findings"
                               : by_slow_link > 0        ? " besides the slow link"
+                              : by_straggler > 0        ? " besides waiting for the straggler"
                                                         : "");
   finding.evidence = fmt::format(
       "{:.1f} ms until the last rank has entered, {:.1f} ms while bytes move; the link is busy for "
@@ -326,10 +332,14 @@ void exposed_communication(const Facts& facts, Found& found) {
         "waiting "
         "and {:.1f} ms of transfers would remain.",
         by_slow_link, waiting, exposed);
+  if (by_straggler > 0)
+    finding.evidence += fmt::format(
+        " {:.1f} ms of the waiting are for the straggler (finding straggler) and not counted here.",
+        by_straggler);
   finding.evidence += worst_of(exposed_modules(facts, Collectives::all));
   // Ranks that lose their processors in turns wait for each other in turns: that is of the host.
   const double processor = facts.mean(&RankFacts::processor);
-  const bool contended = !found.has("straggler") && waiting > exposed && processor > waiting;
+  const bool contended = straggler == nullptr && waiting > exposed && processor > waiting;
   const bool zero = facts.zero_keys;
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
   if (explained.most != nullptr) {
@@ -354,9 +364,7 @@ void exposed_communication(const Facts& facts, Found& found) {
         "Look for what else runs on the host (top, ps -eLo psr,pcpu,comm), and measure again without it. No "
         "setting of the communication changes this.";
   } else if (waiting > exposed) {
-    finding.next_step = found.has("straggler")
-                            ? "Most of it is waiting for the straggler: that finding comes first."
-                            : in_turns(facts, finding);
+    finding.next_step = in_turns(facts, finding);
   } else if (facts.summary.kind == Framework::fsdp2 &&
              facts.mean(&RankFacts::reduce_moving) > facts.mean(&RankFacts::gather_moving)) {
     finding.next_step = fmt::format(
