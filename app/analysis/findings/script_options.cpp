@@ -2,8 +2,11 @@
 // `what-if`, the text names the call.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "app/analysis/findings/findings.h"
 #include "app/analysis/foreign_json.h"
