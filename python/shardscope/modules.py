@@ -40,7 +40,7 @@ _adapter = _hooks.Adapter("modules", "", None)  # turned off for good by the fir
 
 class Wrapped:
     now = None  # the wrapper of Module._call_impl, while it is in place
-    differs = False  # it has other parameters than expected
+    differs = False  # it cannot be wrapped
 
 
 def watch(model, groups=(), hooks=None):
@@ -78,7 +78,7 @@ def wrap_calls():
     table = _hooks.Table(_adapter, torch.nn.modules.module)
     try:
         table.wrap("Module._call_impl", "self", before=calls.call_begins, after=calls.call_ended, raised=call_raised)
-    except _hooks.Differs:
+    except Exception:  # a forward runs: torch's hooks stay
         Wrapped.differs = True
         return
     table.apply()
