@@ -119,20 +119,26 @@ inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min(
 [[nodiscard]] constexpr std::size_t pool_number(std::uint8_t memory_code) noexcept {
   return memory_code >> 4U;
 }
-/// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-13, kEndedByError in
-/// bit 14, kEndIsBound in bit 15, ranks of the communicator in bits 16-31; for scope `group` the group's id
-/// instead.
+/// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-12, kHoldsHost in bit
+/// 13, kEndedByError in bit 14, kEndIsBound in bit 15, ranks of the communicator in bits 16-31; for scope
+/// `group` the group's id instead.
 [[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
                                                       std::uint32_t ranks) noexcept {
   return type | static_cast<std::uint32_t>(scope) << 8U | (ranks & 0xFFFFU) << 16U;
 }
 [[nodiscard]] constexpr CollectiveScope scope_of(std::uint32_t collective_code) noexcept {
-  return static_cast<CollectiveScope>(collective_code >> 8U & 0x3FU);
+  return static_cast<CollectiveScope>(collective_code >> 8U & 0x1FU);
 }
 /// In a CollectiveCode: the end is an upper bound, the operation ended at an unknown time before it.
 inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
 [[nodiscard]] constexpr bool end_is_bound(std::uint32_t collective_code) noexcept {
   return collective_code != kNoId && (collective_code & kEndIsBound) != 0;
+}
+/// In a CollectiveCode: a synchronous call on host memory, which returned when the operation had ended. The
+/// thread that trains did nothing else, whatever spans of modules are around the call.
+inline constexpr std::uint32_t kHoldsHost = 1U << 13U;
+[[nodiscard]] constexpr bool holds_host(std::uint32_t collective_code) noexcept {
+  return collective_code != kNoId && (collective_code & kHoldsHost) != 0;
 }
 /// In the CollectiveCode of an end: the operation failed, for example because another rank died. Such an end
 /// does not imply that every rank had begun it.

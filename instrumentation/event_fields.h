@@ -41,6 +41,7 @@ struct CollectiveCode {
   [[nodiscard]] constexpr std::uint32_t ranks() const noexcept { return ranks_of(bits); }
   [[nodiscard]] constexpr std::uint32_t group() const noexcept { return group_of(bits); }
   [[nodiscard]] constexpr bool end_is_bound() const noexcept { return instrumentation::end_is_bound(bits); }
+  [[nodiscard]] constexpr bool holds_host() const noexcept { return instrumentation::holds_host(bits); }
   [[nodiscard]] constexpr bool ended_by_error() const noexcept {
     return instrumentation::ended_by_error(bits);
   }

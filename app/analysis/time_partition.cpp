@@ -99,7 +99,7 @@ bool Lanes::computes() const {
 
 /// Activity of the GPU's compute stream if completely recorded; else kernel spans if recorded; else module
 /// and optimizer spans minus the waits inside them (the span of a container includes the waits of its
-/// children).
+/// children) and minus collectives whose calls held the host.
 IntervalSet Lanes::device() const {
   std::vector<Interval> kernels, work, waits;
   if (gpu_known(store_, rank_, begin_ns_, end_ns_))
@@ -113,6 +113,13 @@ IntervalSet Lanes::device() const {
       work.push_back(interval);
     }
   });
+  for (const StreamId stream : {StreamId::gather, StreamId::reduce}) {
+    for_each_span(store_, {rank_, stream}, begin_ns_, end_ns_, [&](const store::Span& span) {
+      if (span.kind == EventKind::collective_begin &&
+          ev::as<EventKind::collective_begin>(span).code.holds_host())
+        waits.push_back({span.begin_ns, span.end_ns});
+    });
+  }
   IntervalSet device = IntervalSet(std::move(kernels));
   // If the level of detail changed, module spans fill the intervals without kernels.
   const bool any_kernel = device.length() > 0;

@@ -59,6 +59,7 @@ void OwnTimeOfRank::take_span(StreamId stream, const Span& span) {
       return;
     case EventKind::collective_begin:
       if (on_compute || stream == StreamId::gather || stream == StreamId::reduce) add(comm);
+      if (ev::as<EventKind::collective_begin>(span).code.holds_host()) add(waits);
       return;
     case EventKind::kernel_begin:
       if (on_compute) add(kernels);

@@ -99,6 +99,7 @@ def begins(c10d, name, parameters, output, given, calls_of):
             earlier.calls.after(earlier)
             ended(earlier, None)
         if not argument("async_op"):
+            calls.synchronous = True
             calls.after(call)
         return call
 

@@ -56,6 +56,8 @@ class GroupCalls {
   /// Whether it is a group of some ranks without a description: its collectives are numbered separately,
   /// since ranks outside of it would otherwise number those of all ranks differently from then on.
   bool apart = false;
+  /// The next call of after() is of a synchronous call, whatever its `async_op` is (collective_calls.py).
+  bool synchronous = false;
 
   void before(nb::handle call) {
     shardscope_nccl_calls(SHARDSCOPE_NO_ID);  // after() does not run if a call raised
@@ -64,12 +66,14 @@ class GroupCalls {
     guarded("register_pre_hook", [&] { issued(call); });
   }
   void after(nb::handle call) {
+    const bool holds_caller = std::exchange(synchronous, false);
     const auto found = open_.find(op_id_.as<std::int64_t>(call));
     if (found == open_.end()) return;
     const Open opened = found->second;
     open_.erase(found);
     shardscope_nccl_calls(SHARDSCOPE_NO_ID);
-    if (switch_is_on(toggle_.ptr())) guarded("register_post_hook", [&] { running(call, opened); });
+    if (switch_is_on(toggle_.ptr()))
+      guarded("register_post_hook", [&] { running(call, opened, holds_caller); });
   }
 
  private:
@@ -141,8 +145,11 @@ class GroupCalls {
     shardscope_nccl_calls(sequence);
   }
 
-  void running(nb::handle call, Open opened) {
+  void running(nb::handle call, Open opened, bool holds_caller) {
     const nb::object work = work_.of(call);
+    // The call returns when the operation has ended.
+    if (opened.on_host && (holds_caller || !async_op_.is_true(call)))
+      opened.collective.code |= SHARDSCOPE_HOLDS_HOST;
     const nb::object future =
         opened.on_host && !without_future_.contains({opened.name, true}) ? future_of(work) : nb::none();
     if (future.is_none())
@@ -253,6 +260,7 @@ void add_group_calls(nb::module_& module) {
                     nb::object>())
       .def_rw("number", &GroupCalls::number, nb::arg().none())
       .def_rw("apart", &GroupCalls::apart)
+      .def_rw("synchronous", &GroupCalls::synchronous)
       .def("before", &GroupCalls::before)
       .def("after", &GroupCalls::after);
 }

@@ -77,6 +77,8 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
         std::to_string(group_ranks(app, lane.rank, span)) + " ranks, " +
             (group != nullptr ? group->name : store::name_of(fields.code.scope())));
   }
+  if (fields.code.holds_host())
+    add(out, "call", "synchronous", "the host waited until it returned: no computation hides it");
   if (fields.code.end_is_bound())
     add(out, "end", "an upper bound", "the operation had ended by then; bandwidth is at least what is shown");
   if (fields.code.ended_by_error())

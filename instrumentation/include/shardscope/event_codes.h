@@ -212,6 +212,9 @@ static inline uint32_t shardscope_collective_code(uint8_t dtype, uint8_t scope, 
  * after the framework's own wait). Such an end is not used to synchronize clocks, and a bandwidth computed
  * from it is a lower bound. */
 #define SHARDSCOPE_END_IS_BOUND 0x8000U
+/* ORed into `code`: a synchronous call on host memory, which returns when the operation has ended. The time
+ * counts as communication, not as computation of the module whose span is around it. */
+#define SHARDSCOPE_HOLDS_HOST 0x2000U
 /* ORed into `code` of the end only: the operation failed, for example because another rank died. Analysis of
  * who waits for whom treats it as still open; such an end is not used to synchronize clocks. */
 #define SHARDSCOPE_ENDED_BY_ERROR 0x4000U

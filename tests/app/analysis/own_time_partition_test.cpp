@@ -28,6 +28,7 @@ struct Source {
   std::int32_t stage = 3;
   bool modules = true, kernels = false, records = false;
   bool known = true;
+  std::uint32_t collective = ev::kNoId;  ///< their code
 };
 
 /// Steps of 10 ms with a checkpoint, a pause, a wait and collectives, partly covered.
@@ -36,7 +37,9 @@ std::vector<ev::Event> events_of(const Source& source, std::uint32_t steps) {
   const auto span = [&](std::int64_t begin, std::int64_t end, EventKind kind, StreamId stream,
                         std::uint32_t a = 0, std::uint8_t code = 0) {
     const auto event = [&](std::int64_t at, EventKind of) {
-      out.push_back({static_cast<std::uint64_t>(at), of, stream, code, a, ev::kNoId, ev::kNoId, 0, 0});
+      const bool collective = kind == EventKind::collective_begin;
+      const std::uint32_t c = collective ? source.collective : ev::kNoId;
+      out.push_back({static_cast<std::uint64_t>(at), of, stream, code, a, ev::kNoId, c, 0, 0});
     };
     event(begin, kind);
     event(end, ev::end_of(kind));
@@ -73,6 +76,10 @@ TEST(OwnTimePartition, IsWhatThePartitionLeaves) {
       {.name = "own runtime on a GPU with records", .device = "cuda:0", .records = true},
       {.name = "own runtime on a GPU without", .device = "cuda:0"},
       {.name = "DDP", .framework = "DDP"},
+      {.name = "FSDP2 on a CPU, synchronous calls",
+       .framework = "FSDP2",
+       .device = "cpu",
+       .collective = ev::collective_code(0, ev::CollectiveScope::world, 2) | ev::kHoldsHost},
       {.name = "DDP, optimizer alone", .framework = "DDP", .modules = false, .known = false},
       {.name = "DeepSpeed 2, optimizer alone",
        .framework = "DeepSpeed 0.16",

@@ -4,6 +4,7 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
@@ -41,6 +42,25 @@ TEST(PartitionOfTime, IsTheClosedFormAndSumsToTheStep) {
   EXPECT_EQ(part.compute_ns + part.exposed_comm_ns + part.exposed_copy_ns + part.idle_ns, part.total_ns);
   ASSERT_TRUE(part.overlap_pct());
   EXPECT_DOUBLE_EQ(*part.overlap_pct(), 50.0);
+}
+
+// On a CPU a module's span may be around a call that returns when its collective has ended.
+TEST(PartitionOfTime, ASynchronousCallOnTheHostIsNotComputationOfTheModuleAroundIt) {
+  for (const bool holds_host : {false, true}) {
+    RunBuilder run(1);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(0, 100, 900, EventKind::module_begin, StreamId::compute, 1);
+    const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::world, 2);
+    for (const auto& [at, kind] :
+         {std::pair(300, EventKind::collective_begin), std::pair(500, EventKind::collective_end)})
+      run.instant(0, at, kind, StreamId::reduce, 0, 0, code | (holds_host ? ev::kHoldsHost : 0), kGatherOp,
+                  1000, 4000);
+    const TimePartition part = partition_time(run.build(), 0, 0, 1000);
+    EXPECT_EQ(part.comm_ns, 200);
+    EXPECT_EQ(part.compute_ns, holds_host ? 600 : 800);
+    EXPECT_EQ(part.exposed_comm_ns, holds_host ? 200 : 0);
+    EXPECT_EQ(*part.overlap_pct(), holds_host ? 0 : 100);
+  }
 }
 
 // Loaded from 0 to 60, copied from 60 to 90: the copy is exposed, what the loader took is idle, and both are

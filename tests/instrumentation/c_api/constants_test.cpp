@@ -142,6 +142,7 @@ TEST(Constants, AreTheWholeOfTheEnumerations) {
   EXPECT_EQ(ev::kNoDelay, SHARDSCOPE_NO_DELAY);
   EXPECT_EQ(ev::kEndIsBound, SHARDSCOPE_END_IS_BOUND);
   EXPECT_EQ(ev::kEndedByError, SHARDSCOPE_ENDED_BY_ERROR);
+  EXPECT_EQ(ev::kHoldsHost, SHARDSCOPE_HOLDS_HOST);
   EXPECT_EQ(ev::kAllCapabilities, SHARDSCOPE_RECORDS_ALL);
   EXPECT_EQ(ev::bit_of(ev::Capability::collective_ends), SHARDSCOPE_RECORDS_COLLECTIVE_ENDS);
   EXPECT_EQ(ev::bit_of(ev::Capability::memory), SHARDSCOPE_RECORDS_MEMORY);
