@@ -266,6 +266,12 @@ class ClosedForms(Runs):
             self.assertEqual((ops[0], ops[1], ops[3]), (3 * (2 * BLOCKS + 1), 3 * (BLOCKS + 1), 3 * (BLOCKS + 1)))
             self.assertEqual(len(recording.of(rank, "prefetch_issued")), 3 * BLOCKS)
 
+    def test_synchronous_collectives_of_fsdp2_hide_behind_nothing(self):
+        """On gloo each call returns when its collective has ended, whatever module's span is around it."""
+        for rank in runs.figures(self.attached("fsdp2")[1])["ranks"]:
+            self.assertGreater(rank["time_ms"]["exposed_comm"], 0)
+            self.assertLess(rank["overlap_pct"], 1)
+
     def test_bytes_of_gathers_follow_from_the_layout(self):
         recording, *_ = self.gathers_and_reductions("fsdp2")
         whole = {int(p["param"]): 2 * int(p["shard_elems"]) for p in recording.params}
