@@ -26,6 +26,7 @@ namespace {
 constexpr std::chrono::microseconds kFrameStates{500};
 constexpr float kRankGutter = 64;
 constexpr float kAxis = 20;
+constexpr float kName = 14;        ///< height of a rank's name
 constexpr float kCellLabels = 18;  ///< a row as high as this has names in its cells
 
 class PartitionView final : public View {
@@ -287,7 +288,11 @@ void PartitionView::draw(Context& ctx, Rect room) {
   const Clip clip(ctx.canvas, room);
   states_.begin_frame(app.run->number(), app.store(), app.now_ns(), elements.size(),
                       app.run->in_window() ? std::optional(kFrameStates) : std::nullopt);
-  float named_until = room.y;
+  float named_until = room.y, chosen_y = -1e9F;  // of the names
+  for (const MapRow& of : rows.rows) {
+    if (app.selection.kind == SelectionKind::rank && app.selection.rank == of.rank)
+      chosen_y = std::floor(room.y + of.y - scroll_) + (of.height - kName) / 2;
+  }
   int labelled = 0;  // names in the first row only: all rows have the same columns
   for (const MapRow& of : rows.rows) {
     const Rect line{map.x, std::floor(room.y + of.y - scroll_), map.w - 8, of.height};
@@ -299,16 +304,17 @@ void PartitionView::draw(Context& ctx, Rect room) {
     }
     const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == rank;
     if (of.named || chosen) {
-      constexpr float kLabel = 14;
-      float y = line.y + (of.height - kLabel) / 2;
+      float y = line.y + (of.height - kName) / 2;
       // Names are taller than rows of many ranks: those of the first and the last row stay inside.
       if (line.y >= room.y && line.bottom() <= room.bottom())
-        y = std::clamp(y, room.y, std::max(room.y, room.bottom() - kLabel));
-      // The name of the first row, which was moved, may reach into the next one's.
-      if (y >= named_until || chosen)
-        ctx.canvas.text_in({room.x, y, kRankGutter - 8, kLabel}, "rank " + std::to_string(rank),
+        y = std::clamp(y, room.y, std::max(room.y, room.bottom() - kName));
+      // The name of the first row, which was moved, may reach into the next one's; the chosen one comes
+      // first.
+      if (chosen || (y >= named_until && (y + kName <= chosen_y || y >= chosen_y + kName))) {
+        ctx.canvas.text_in({room.x, y, kRankGutter - 8, kName}, "rank " + std::to_string(rank),
                            chosen ? c.accent : c.text, Font::small);
-      named_until = std::max(named_until, y + kLabel);
+        named_until = y + kName;
+      }
     }
     {
       const Clip inner(ctx.canvas, line);

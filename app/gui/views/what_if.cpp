@@ -91,6 +91,9 @@ void WhatIfView::begin(const AppState& app) {
     if (number == app.run->number() || (app.other && number == app.other->number())) continue;
     kept.run.forget();
     kept.search.forget();
+    kept.shown.reset();
+    kept.found.reset();
+    kept.table = kept.plan = kept.found_table = {};
   }
   const auto [kept, added] = runs_.try_emplace(app.run->number());
   of_ = &kept->second;
