@@ -57,12 +57,10 @@ class WhatIfView final : public View {
     WhatIfRefusals refused;
     WhatIfRun run;
     std::shared_ptr<const WhatIfRun::Outcome> shown;
-    Table table, plan;
-    TableState state, plan_state;
     SettingSearchRun search;
     std::shared_ptr<const SettingSearchRun::Ended> found;  ///< of which found_table is made
-    Table found_table;
-    TableState found_state;
+    Table table, plan, found_table;
+    TableState state, plan_state, found_state;
     bool playing = false, searching = false;
     bool show_search = false;  ///< show the search's results instead of the last simulation
     double memory_gib = 0, search_began = 0;
