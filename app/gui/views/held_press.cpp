@@ -31,8 +31,15 @@ bool HeldPress::holds() const noexcept { return !events_->list.empty(); }
 void HeldPress::release() {
   ImVector<ImGuiInputEvent>& queue = ImGui::GetCurrentContext()->InputEventsQueue;
   if (!holds()) return;
-  for (const ImGuiInputEvent& later : queue) events_->list.push_back(later);
-  queue.swap(events_->list);
+  // ImGui leaves events of a burst in its queue, some of which may be older than the held press.
+  const ImU32 press = events_->list.front().EventId;
+  const auto* const later =
+      std::find_if(queue.begin(), queue.end(), [&](const auto& event) { return event.EventId > press; });
+  ImVector<ImGuiInputEvent> all;
+  for (const auto* event = queue.begin(); event != later; ++event) all.push_back(*event);
+  for (const ImGuiInputEvent& event : events_->list) all.push_back(event);
+  for (const auto* event = later; event != queue.end(); ++event) all.push_back(*event);
+  queue.swap(all);
   events_->list.clear();
 }
 

@@ -13,7 +13,7 @@ class HeldPress {
   HeldPress(const HeldPress&) = delete;
   HeldPress& operator=(const HeldPress&) = delete;
 
-  /// First in a frame: what was held goes before the events that came since.
+  /// First in a frame: what was held goes to its place among the other events.
   void release();
   /// Last before ImGui's frame: holds the first press or turn of the wheel that follows a move, and every
   /// event after it.

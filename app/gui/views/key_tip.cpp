@@ -54,7 +54,7 @@ void KeyTip::put_pointer() {
     ImGuiInputEvent back;
     back.Type = ImGuiInputEventType_MousePos;
     back.Source = ImGuiInputSource_Mouse;
-    back.EventId = g.InputEventsNextEventId++;
+    back.EventId = press->EventId;  // HeldPress::release() keeps it before the press
     back.MousePos = {press_from.x, press_from.y, ImGuiMouseSource_Mouse};
     g.InputEventsQueue.insert(press, back);
   }

@@ -92,6 +92,27 @@ TEST_F(Presses, TheWheelWaitsLikewise) {
   EXPECT_EQ(frame().wheel, -1);
 }
 
+// ImGui takes one change of a key in each frame: the move is still in its queue when the press comes back.
+TEST_F(Presses, OfABurstWithKeysThePressComesAfterTheMove) {
+  move(20, 20);
+  frame();
+  frame();
+  for (const bool down : {true, false, true, false}) ImGui::GetIO().AddKeyEvent(ImGuiKey_Escape, down);
+  move(150, 150);
+  button(true);
+  button(false);
+  bool pressed = false;
+  for (int i = 0; i < 10; ++i) {
+    const bool now = frame().pressed;
+    if (now) {
+      EXPECT_EQ(ImGui::GetIO().MouseClickedPos[0].x, 150);
+    }
+    pressed |= now;
+  }
+  EXPECT_TRUE(pressed);
+  EXPECT_FALSE(presses_.holds());
+}
+
 TEST_F(Presses, APressIsOnlyHeldForOneFrameWhileThePointerMovesOn) {
   move(20, 20);
   frame();
