@@ -29,7 +29,8 @@ namespace ev = shardscope::instrumentation;
 /// Milliseconds of a rank in a typical step: medians.
 struct RankFacts {
   std::uint32_t rank = 0;
-  double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0, hideable = 0;
+  double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0,
+         reduce_link = 0, hideable = 0;
   double copy = 0, idle = 0, data = 0, fetch_wait = 0, total = 0;
   double recompute = 0;            ///< part of compute: see RankStep
   double others_waited = 0;        ///< waits of each other rank for this one: mean over typical steps
