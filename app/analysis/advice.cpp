@@ -58,7 +58,7 @@ double value_of(const PlayOutcome& outcome, bool memory) {
 /// "model states and gathered parameters of a rank stay", or what they become; empty where not known.
 std::string held_text(const PlayOutcome& before, const PlayOutcome& after) {
   if (before.held_bytes <= 0 || after.held_bytes <= 0) return {};
-  if (after.held_bytes == before.held_bytes) return "model states and gathered parameters stay as many";
+  if (after.held_bytes == before.held_bytes) return "model states and gathered parameters are unchanged";
   return fmt::format("model states and gathered parameters of {} become {}", bytes_text(before.held_bytes),
                      bytes_text(after.held_bytes));
 }
@@ -189,6 +189,10 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
                              recorded.step_ms, outcome.step_ms)
                : fmt::format("what-if: {:.1f} ms become {:.1f} ms{}{}", recorded.step_ms, outcome.step_ms,
                              peak_text(recorded, outcome), error_text(outcome));
+    if (!gains)
+      finding.gain_basis += fmt::format(
+          "; no step is predicted to be shorter: it is advised for the {} that it saves, not for time",
+          bytes_cost_text(finding));
     if (memory) {
       finding.gain_bytes = recorded.peak_bytes - outcome.peak_bytes;
     } else if (gains) {
@@ -213,7 +217,7 @@ void decide(Finding& finding, Trials& trials, const PlayOutcome& recorded, std::
 /// Of an option that saves memory, by a player that knows no peak.
 std::string without_peak(const PlayOutcome& recorded, const PlayOutcome& outcome) {
   std::string text = "not predicted: a replay of this run has times, not the device's peak";
-  if (!outcome.refused.empty()) return text;
+  if (!outcome.refused.empty()) return text + "; " + outcome.refused;
   const std::string held = held_text(recorded, outcome);
   return text + fmt::format("; {}{}a step of {:.1f} ms becomes {:.1f} ms{}", held, held.empty() ? "" : ", ",
                             recorded.step_ms, outcome.step_ms, error_text(outcome));
@@ -225,7 +229,7 @@ void add_tried(const Finding& finding, Trials& trials, TriedAdvice& out) {
       return one.finding == finding.id && one.changes == option.changes;
     });
     if (known) continue;
-    // Options that were not asked for, as of a run that cannot be played, are not played for this.
+    // Options that were not replayed, as of a run that cannot be, are not replayed for this.
     const PlayOutcome* const outcome = trials.known(option.changes);
     PlayOutcome none;
     none.refused = out.recorded.refused.empty() ? "not played" : out.recorded.refused;
@@ -293,7 +297,7 @@ TriedAdvice try_advice(std::vector<Finding>& findings, const Player& player) {
     finding.gain_ms.reset();
     finding.gain_bytes.reset();
     if (!player) {
-      out.recorded.refused = "nothing here can play the run; `shardscope findings` does";
+      out.recorded.refused = "nothing was played; `shardscope findings` of a recording does";
     } else {
       out.recorded = trials.of({});
     }

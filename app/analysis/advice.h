@@ -34,12 +34,17 @@ struct TriedAdvice {
 /// more device peak is preferred to the largest gain; where the peak is not known, the part of it that is
 /// counts. An option that gains less than 2 % (for a step also
 /// less than 0.1 ms) is not advised: the finding then states what was tried, and becomes a note where nothing
-/// else helps. For communication that may be hidden an option is advised if it makes no step longer. Invalid
+/// else helps. Where communication is what it costs, an option that saves bytes of it and makes no step
+/// longer is advised for these bytes, and says that it is not for time. Invalid
 /// settings are never advised. If no option could be replayed, the first valid one stays, with the reason why
 /// its gain is not predicted; so it does where memory is to be saved and the player knows no peak: the
 /// finding then has what the option does to the step and to the part that is known. Two findings never advise
 /// different values of a key: the one that gains less withdraws. A second call chooses anew.
 TriedAdvice try_advice(std::vector<Finding>& findings, const Player& player);
+
+/// findings_json() with `options` of each finding: what became of each, or why it was not replayed.
+[[nodiscard]] std::string findings_json(const std::vector<Finding>& findings, bool simulated,
+                                        const TriedAdvice& tried);
 
 /// "98.5 ms of a step (what-if: ...)", or why no gain is known; empty if no setting is advised or was tried.
 [[nodiscard]] std::string gain_text(const Finding& finding);

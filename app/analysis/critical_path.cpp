@@ -195,14 +195,15 @@ DelayAttribution attribute_delays(std::span<const RankActivity> ranks) {
       (one.stream == instrumentation::StreamId::gather ? gathers : others)
           .push_back({moves_from(one, arrivals), one.at.end});
     }
-    const IntervalSet gathering(std::move(gathers));
-    const IntervalSet moving = gathering.unite(IntervalSet(std::move(others)));
+    const IntervalSet gathering(std::move(gathers)), reducing(std::move(others));
+    const IntervalSet moving = gathering.unite(reducing);
     const IntervalSet waiting = exposed.subtract(moving);
     Exposure own{.rank = rank.rank, .waiting_ns = waiting.length()};
     own.moving_ns = exposed.length() - own.waiting_ns;
     own.gather_moving_ns = exposed.intersect(gathering).length();
     own.reduce_moving_ns = own.moving_ns - own.gather_moving_ns;
     own.link_ns = moving.intersect(rank.comm).length();
+    own.reduce_link_ns = reducing.intersect(rank.comm).length();
     own.hideable_gather_ns = hideable_gathers(rank, arrivals, exposed);
     out.exposed.push_back(own);
     std::map<std::uint64_t, GroupExposure> groups;

@@ -58,7 +58,8 @@ struct Exposure {
   std::int64_t waiting_ns = 0, moving_ns = 0;  ///< their sum is the rank's exposed communication
   /// Parts of moving_ns: during the transfer of a gather, and during reductions only.
   std::int64_t gather_moving_ns = 0, reduce_moving_ns = 0;
-  std::int64_t link_ns = 0;  ///< time of transfers, hidden or exposed
+  std::int64_t link_ns = 0;         ///< time of transfers, hidden or exposed
+  std::int64_t reduce_link_ns = 0;  ///< of those that are no gathers
   /// Exposed time that gathers would hide if they began as soon as the gather lane was idle before them: for
   /// each the minimum of its exposed time and of that idle time after the last update of parameters.
   std::int64_t hideable_gather_ns = 0;

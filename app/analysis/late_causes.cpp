@@ -127,7 +127,8 @@ LateCauses late_causes(const Digest& digest) {
 
 std::optional<LateCause> why_late(const Summary& summary) {
   const LateCauses& all = summary.late_causes;
-  if (all.causes.empty()) return std::nullopt;
+  // Without a critical path the computation of no rank is known.
+  if (all.causes.empty() || !summary.critical_path) return std::nullopt;
   const LateCause& most = all.causes.front();
   if (most.reason == LateReason::unknown || 2 * most.waited_ms <= all.waited_ms()) return std::nullopt;
   return most;

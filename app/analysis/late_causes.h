@@ -13,7 +13,7 @@ struct Summary;
 
 /// [Note: the cause of each step]
 /// The means of a rank over all steps say why it is late where it is late in most of them. Where ranks are
-/// late in turns, each has the same means and no cause. So each step is asked by itself: of the rank that the
+/// late in turns, each has the same means and no cause. So each step by itself has one: of the rank that the
 /// others waited for longest in it, in which class it exceeded those that waited for it (why_late.h).
 enum class LateReason : std::uint8_t {
   compute,
@@ -39,12 +39,12 @@ struct LateCause {
 struct LateCauses {
   std::vector<LateCause> causes;                    ///< the one with the most waiting first
   std::uint32_t steps = 0;                          ///< in which a rank was waited for
-  std::uint32_t of = 0;                             ///< measured steps that were asked
+  std::uint32_t of = 0;                             ///< measured steps
   [[nodiscard]] double waited_ms() const noexcept;  ///< summed over the steps
 };
 [[nodiscard]] LateCauses late_causes(const Digest& digest);
 
-/// The cause with over half of all waiting, if it is known; nullopt without one.
+/// The cause with over half of all waiting, if it is known; nullopt without one, or without a critical path.
 [[nodiscard]] std::optional<LateCause> why_late(const Summary& summary);
 /// "in 14 of 20 steps the last one (ranks 0, 1, 3) was late because it waited for its data: 3.2 of 4.0 ms
 /// that each other waited in a step".

@@ -222,7 +222,7 @@ json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps)
           {"vain_bytes", prefetch->vain_bytes}};
 }
 
-/// Milliseconds per step over all steps that were asked.
+/// Milliseconds per step over all measured steps.
 json late_causes_json(const LateCauses& all) {
   json out = json::array();
   for (const LateCause& cause : all.causes)

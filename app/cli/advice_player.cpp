@@ -173,4 +173,10 @@ analysis::Player player_of(const std::string& path, const store::Store& store, s
   return [player](const std::vector<analysis::Change>& changes) { return player->play(changes); };
 }
 
+analysis::Player player_of_live_run() {
+  return [](const std::vector<analysis::Change>&) -> analysis::PlayOutcome {
+    return {.refused = "a live run is not played: record it"};
+  };
+}
+
 }  // namespace shardscope::cli

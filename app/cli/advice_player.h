@@ -20,5 +20,7 @@ inline constexpr double kAdviceSeconds = 30;
 /// the user interrupts it.
 [[nodiscard]] analysis::Player player_of(const std::string& path, const store::Store& store,
                                          std::size_t plays = kAdvicePlays);
+/// Refuses each play: a live run is not played.
+[[nodiscard]] analysis::Player player_of_live_run();
 
 }  // namespace shardscope::cli

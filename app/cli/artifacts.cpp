@@ -48,7 +48,7 @@ void write_report(const RunSource& run, const std::string& name, const std::stri
   }
   exporter::ReportFindings findings{analysis::find(store, summary, digest), {}};
   findings.tried =
-      analysis::try_advice(findings.findings, run.live ? analysis::Player() : player_of(name, store));
+      analysis::try_advice(findings.findings, run.live ? player_of_live_run() : player_of(name, store));
   exporter::write_html_report(html, store, summary, info.problems, comparison, notes, &findings, &digest);
 }
 

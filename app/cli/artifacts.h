@@ -11,7 +11,7 @@ namespace shardscope::cli {
 /// Writes the HTML report of a recording, beside the one of `baseline` where that is not empty. Throws
 /// UserError when it cannot.
 void write_report(const std::string& recording, const std::string& html, const std::string& baseline = {});
-/// The same for a source opened from `name`. A live run is not played: its findings have no gain.
+/// The same for a source opened from `name`. A live run is not played: its findings have no gain, and say so.
 void write_report(const RunSource& run, const std::string& name, const std::string& html,
                   const std::string& baseline = {});
 

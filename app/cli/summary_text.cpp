@@ -394,8 +394,7 @@ std::string summary_text(const analysis::Summary& s) {
                      rank.rank, rank.entered_last, ms(rank.others_waited_ns),
                      why ? "; " + analysis::text_of(*why) : ""));
   }
-  if (const auto why = analysis::why_late(s); why && s.critical_path)
-    line("why late", analysis::text_of(s.late_causes, *why));
+  if (const auto why = analysis::why_late(s); why) line("why late", analysis::text_of(s.late_causes, *why));
   text += waited_pairs_text(s);
   if (s.efficiency && s.efficiency->tflops_per_rank) {
     line("efficiency", analysis::rate_text(*s.efficiency) + "; " + analysis::flop_text(*s.efficiency));

@@ -254,11 +254,17 @@ int print_findings(const Reading& reading) {
   const store::Store& store = run.store;
   const analysis::Digest digest = analysis::digest_of(store);
   auto findings = analysis::find(store, analysis::summarize(store, run.info, digest), digest);
-  if (!run.live && reading.plays > 0)
-    analysis::try_advice(findings, player_of(reading.file, store, reading.plays));
+  std::optional<analysis::TriedAdvice> tried;
+  if (reading.plays > 0)
+    tried = analysis::try_advice(
+        findings, run.live ? player_of_live_run() : player_of(reading.file, store, reading.plays));
   const bool simulated = store.tables().simulated;
-  say_text(stdout, reading.json ? instrumentation::plain_json(analysis::findings_json(findings, simulated))
-                                : instrumentation::plain_lines(findings_text(findings, simulated)));
+  if (reading.json) {
+    say_text(stdout, instrumentation::plain_json(tried ? analysis::findings_json(findings, simulated, *tried)
+                                                       : analysis::findings_json(findings, simulated)));
+  } else {
+    say_text(stdout, instrumentation::plain_lines(findings_text(findings, simulated)));
+  }
   return 0;
 }
 

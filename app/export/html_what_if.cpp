@@ -59,12 +59,15 @@ std::string basis_html(const TriedAdvice& tried) {
   if (!recorded.refused.empty()) return {};
   std::string out = fmt::format("<p>The recorded settings: a step of {:.2f} ms", recorded.step_ms);
   if (bytes_of(recorded) > 0) out += fmt::format(", {}", bytes_text(bytes_of(recorded)));
-  if (recorded.peak_bytes > 0) out += " of the device";
+  if (recorded.peak_bytes > 0) out += " at the peak of a rank's device, which is the column memory";
   if (recorded.peak_bytes <= 0 && recorded.held_bytes > 0)
-    out += " of model states and gathered parameters: the device's peak is not predicted";
+    out +=
+        " of model states and gathered parameters of a rank, which are the column memory: the device's peak "
+        "is "
+        "not predicted";
   if (recorded.model_error_pct)
     out += fmt::format(
-        ". The model's error: played with the recorded settings a step is {:+.1f} % beside the "
+        ". The model's error: played with the recorded settings a step is {:+.1f} % off the "
         "recorded one",
         *recorded.model_error_pct);
   return out + ".</p>";

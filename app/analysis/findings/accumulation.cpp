@@ -86,17 +86,18 @@ void accumulated_in_torch(const Facts& facts, Found& found) {
   finding.bytes_of = BytesOf::communication;
   const double part = 1 - 1 / static_cast<double>(facts.micro_steps);
   // DDP and FSDP2 wait for reductions within a module's backward. Without GPU records that is the host's
-  // computation, and what is exposed is not known: no more than the transfers.
-  const double link = facts.mean(&RankFacts::link);
+  // computation, and what is exposed is not known: no more than the transfers of reductions. Gathers remain.
+  const double link = facts.mean(&RankFacts::reduce_link);
   if ((ddp || fsdp2) && facts.share(exposed) < kNote && facts.summary.device == "cpu" &&
       facts.share(link * part) >= kWarning) {
     finding.severity = ev::Severity::info;
     finding.evidence = fmt::format(
-        "{} micro-steps of a step reduced all gradients {:.1f} times; bytes move for {}. How long the "
+        "{} micro-steps of a step reduced all gradients {:.1f} times; reductions move bytes for {}. How long "
+        "the "
         "backward "
         "waits for them is not known: on a CPU {} waits inside of what counts as computation.",
         facts.micro_steps, reductions, of_step(facts, link), ddp ? "DDP" : "FSDP2");
-    look_at_worst(facts, finding, [](const RankStep& step) { return step.exposed.link_ns; });
+    look_at_worst(facts, finding, [](const RankStep& step) { return step.exposed.reduce_link_ns; });
     found.add(std::move(finding));
     return;
   }

@@ -336,7 +336,7 @@ void exposed_communication(const Facts& facts, Found& found) {
     finding.evidence += fmt::format(
         " {:.1f} ms of the waiting are for the straggler (finding straggler) and not counted here.",
         by_straggler);
-  finding.evidence += worst_of(exposed_modules(facts, Collectives::all));
+  finding.evidence += worst_of(exposed_modules(facts, Collectives::all), kExposedCollectives);
   // Ranks that lose their processors in turns wait for each other in turns: that is of the host.
   const double processor = facts.mean(&RankFacts::processor);
   const bool contended = straggler == nullptr && waiting > exposed && processor > waiting;

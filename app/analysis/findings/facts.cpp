@@ -67,6 +67,7 @@ constexpr std::array kFigures{
     Figure{&RankFacts::gather_moving, [](const RankStep& s) { return s.exposed.gather_moving_ns; }},
     Figure{&RankFacts::reduce_moving, [](const RankStep& s) { return s.exposed.reduce_moving_ns; }},
     Figure{&RankFacts::link, [](const RankStep& s) { return s.exposed.link_ns; }},
+    Figure{&RankFacts::reduce_link, [](const RankStep& s) { return s.exposed.reduce_link_ns; }},
     Figure{&RankFacts::hideable, [](const RankStep& s) { return s.exposed.hideable_gather_ns; }},
     Figure{&RankFacts::copy, [](const RankStep& s) { return s.time.exposed_copy_ns; }},
     Figure{&RankFacts::idle, [](const RankStep& s) { return s.time.idle_ns; }},

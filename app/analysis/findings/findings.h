@@ -29,7 +29,8 @@ namespace ev = shardscope::instrumentation;
 /// Milliseconds of a rank in a typical step: medians.
 struct RankFacts {
   std::uint32_t rank = 0;
-  double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0, hideable = 0;
+  double compute = 0, waiting = 0, moving = 0, gather_moving = 0, reduce_moving = 0, link = 0,
+         reduce_link = 0, hideable = 0;
   double copy = 0, idle = 0, data = 0, fetch_wait = 0, total = 0;
   double recompute = 0;            ///< part of compute: see RankStep
   double others_waited = 0;        ///< waits of each other rank for this one: mean over typical steps
@@ -196,17 +197,26 @@ enum class CommunicatedTensor : std::uint8_t { parameters, gradients };
 /// Nanoseconds or bytes by module; collectives of several modules have a name of them.
 struct ModuleCosts {
   std::map<std::string, double> of;
+  double all = 0;              ///< of all of them; less than their sum where collectives overlap
   std::size_t rank_steps = 0;  ///< the values are sums over these; 0: over one
 };
 enum class Collectives : std::uint8_t { gathers, all };
-/// Exposed nanoseconds by the contents of collectives, over the last typical steps; empty where not recorded.
+/// Exposed nanoseconds by the contents of collectives, of at most eight ranks in the last typical steps, and
+/// with waiting for other ranks; empty where not recorded.
 [[nodiscard]] ModuleCosts exposed_modules(const Facts& facts, Collectives which);
 /// Nanoseconds for which computation waited for parameters, likewise.
 [[nodiscard]] ModuleCosts awaited_modules(const Facts& facts);
 enum class CostUnit : std::uint8_t { ns, bytes };
-/// " Most of it: h.3.mlp (3.2 ms of a step); then wte (2.0 ms of a step)." The worst one or two; empty if
-/// none is known.
-[[nodiscard]] std::string worst_of(const ModuleCosts& costs, CostUnit unit = CostUnit::ns);
+/// " Longest waits: h.3.mlp (3.2 of 9.1 ms of a step), wte (2.0 ms)." The worst one or two of `what`, which
+/// is a quantity of its own beside the finding's cost; empty if none is known.
+[[nodiscard]] std::string worst_of(const ModuleCosts& costs, std::string_view what,
+                                   CostUnit unit = CostUnit::ns);
+/// What exposed_modules() and awaited_modules() are of, with a superlative.
+inline constexpr std::string_view kExposedGathers = "Longest exposed gathers, with waiting for other ranks",
+                                  kExposedCollectives =
+                                      "Longest exposed collectives, with waiting for other ranks",
+                                  kAwaitedParameters =
+                                      "Longest waits for parameters, whether prefetched or not";
 
 // Of runs that a script configures (script_options.cpp); empty for other frameworks.
 /// FSDP2: parameters stay gathered from the forward to the backward; empty if they do already.

@@ -83,8 +83,10 @@ struct LongHeld {
   [[nodiscard]] ModuleCosts modules_at(const store::Store& store, std::int64_t at_ns) const {
     ModuleCosts out;
     for (const HeldStretch& one : stretches)
-      if (one.begin_ns <= at_ns && at_ns < one.end_ns)
+      if (one.begin_ns <= at_ns && at_ns < one.end_ns) {
         out.of[store::contents_text(store, std::array{one.param})] += static_cast<double>(one.bytes);
+        out.all += static_cast<double>(one.bytes);
+      }
     return out;
   }
 };
@@ -242,7 +244,7 @@ void held_after_use(const Facts& facts, Found& found) {
       held.byte_ns * 1e-6 / (1 << 20), bytes_text(static_cast<std::int64_t>(held.mean_bytes())),
       facts.store.tables().params[worst.param].name, bytes_text(worst.bytes), ms(worst.length_ns()),
       ms(held.step_ns), worst.used_again ? "use, until the next one" : "last use in the step");
-  finding.evidence += worst_of(held.modules_at(facts.store, at_ns), CostUnit::bytes);
+  finding.evidence += worst_of(held.modules_at(facts.store, at_ns), "Most bytes then", CostUnit::bytes);
   finding.rank = rank->rank;
   finding.at_ns = at_ns;
   finding.cost_bytes = at_peak.bytes;

@@ -174,7 +174,7 @@ void tiny_gathers(const Facts& facts, Found& found) {
   finding.evidence = fmt::format(
       "{:.0f} gathers of a step: {:.1f} ms of latency, {:.1f} ms of bytes; they are exposed for {}.", count,
       latency_ms, bytes_ms, of_step(facts, exposed));
-  finding.evidence += worst_of(exposed_modules(facts, Collectives::gathers));
+  finding.evidence += worst_of(exposed_modules(facts, Collectives::gathers), kExposedGathers);
   finding.next_step = finding.otherwise =
       facts.summary.kind == Framework::fsdp2
           ? "Wrap larger groups of modules with fully_shard(): each is one gather."

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "app/analysis/rank_activity.h"
 #include "app/analysis/spans.h"
 #include "app/store/gather_contents.h"
+#include "app/store/interval_set.h"
 #include "app/store/module_name.h"
 #include "runtime/plan/scheduler.h"
 
@@ -27,13 +29,14 @@ using ev::StreamId;
 
 constexpr std::size_t kSteps = 3, kRanks = 8;  // of each step: more change no order
 
-/// Calls visit(rank step) for the last typical steps.
+/// Calls visit(rank step) for the last typical steps, of all ranks or of eight that lie evenly among them.
 template <typename Visit>
 void for_each_rank_step(const Facts& facts, ModuleCosts& costs, const Visit& visit) {
   for (std::size_t i = facts.typical.size(); i-- > 0 && facts.typical.size() - i <= kSteps;) {
     const std::vector<RankStep>& ranks = facts.digest.steps()[facts.typical[i]].ranks;
-    for (std::size_t r = 0; r < std::min(kRanks, ranks.size()); ++r) {
-      visit(ranks[r]);
+    const std::size_t count = std::min(kRanks, ranks.size());
+    for (std::size_t r = 0; r < count; ++r) {
+      visit(ranks[r * ranks.size() / count]);
       ++costs.rank_steps;
     }
   }
@@ -67,6 +70,16 @@ struct Contents {
   }
 };
 
+/// How much of [begin, end) is in the set: without sets of its own for each of many collectives.
+std::int64_t length_within(const IntervalSet& set, std::int64_t begin, std::int64_t end) {
+  const std::vector<store::Interval>& all = set.intervals();
+  std::int64_t length = 0;
+  for (auto at = std::ranges::upper_bound(all, begin, {}, &store::Interval::end);
+       at != all.end() && at->begin < end; ++at)
+    length += std::min(at->end, end) - std::max(at->begin, begin);
+  return length;
+}
+
 }  // namespace
 
 ModuleCosts exposed_modules(const Facts& facts, Collectives which) {
@@ -78,6 +91,7 @@ ModuleCosts exposed_modules(const Facts& facts, Collectives which) {
     const IntervalSet exposed = activity.comm.subtract(activity.compute);
     if (exposed.length() == 0) return;
     const Contents contents(facts.store, step);
+    std::vector<store::Interval> named;
     for (const StreamId lane : {StreamId::gather, StreamId::reduce}) {
       if (lane == StreamId::reduce && which == Collectives::gathers) continue;
       for_each_span(facts.store, {step.rank, lane}, step.begin_ns, step.end_ns, [&](const store::Span& span) {
@@ -86,10 +100,12 @@ ModuleCosts exposed_modules(const Facts& facts, Collectives which) {
         const auto* const params = contents.of(lane, fields.sequence, fields.group);
         if (params == nullptr) return;
         const std::string name = store::contents_text(facts.store, *params);
-        const std::int64_t ns = exposed.intersect(IntervalSet({{span.begin_ns, span.end_ns}})).length();
-        if (!name.empty()) out.of[name] += static_cast<double>(ns);
+        if (name.empty()) return;
+        out.of[name] += static_cast<double>(length_within(exposed, span.begin_ns, span.end_ns));
+        named.push_back({span.begin_ns, span.end_ns});
       });
     }
+    out.all += static_cast<double>(exposed.intersect(IntervalSet(std::move(named))).length());
   });
   return out;
 }
@@ -102,30 +118,34 @@ ModuleCosts awaited_modules(const Facts& facts) {
                   [&](const store::Span& span) {
                     if (span.kind != EventKind::fetch_wait_begin || span.end_ns == store::kOpen) return;
                     const std::uint32_t module = ev::as<EventKind::fetch_wait_begin>(span).module;
-                    if (module != ev::kNoId)
-                      out.of[store::module_name(facts.store, module)] +=
-                          static_cast<double>(span.end_ns - span.begin_ns);
+                    if (module == ev::kNoId) return;
+                    const auto ns = static_cast<double>(span.end_ns - span.begin_ns);
+                    out.of[store::module_name(facts.store, module)] += ns;
+                    out.all += ns;
                   });
   });
   return out;
 }
 
-std::string worst_of(const ModuleCosts& costs, CostUnit unit) {
+std::string worst_of(const ModuleCosts& costs, std::string_view what, CostUnit unit) {
   constexpr double kWorthNaming = 0.1;  // of all
   constexpr std::size_t kNamed = 2;
-  std::vector<std::pair<std::string, double>> all(costs.of.begin(), costs.of.end());
-  std::ranges::stable_sort(all, std::greater{}, &std::pair<std::string, double>::second);
-  double sum = 0;
-  for (const auto& [name, cost] : all) sum += cost;
+  std::vector<std::pair<std::string, double>> order(costs.of.begin(), costs.of.end());
+  std::ranges::stable_sort(order, std::greater{}, &std::pair<std::string, double>::second);
+  const double of = static_cast<double>(std::max<std::size_t>(costs.rank_steps, 1)), all = costs.all / of;
+  const auto number = [&](double value) {
+    return unit == CostUnit::bytes ? bytes_text(static_cast<std::int64_t>(value))
+                                   : fmt::format("{:.{}f}", value * 1e-6, all < 1e8 ? 1 : 0);
+  };
+  const char* const unit_text = unit == CostUnit::bytes ? "" : " ms";
   std::string out;
-  for (std::size_t i = 0; i < std::min(kNamed, all.size()); ++i) {
-    const auto& [name, cost] = all[i];
-    const double each = cost / static_cast<double>(std::max<std::size_t>(costs.rank_steps, 1));
-    if (cost <= 0 || cost < kWorthNaming * sum) break;
-    out += fmt::format("{}{} ({})", i == 0 ? " Most of it: " : "; then ", name,
-                       unit == CostUnit::bytes
-                           ? bytes_text(static_cast<std::int64_t>(each))
-                           : fmt::format("{:.{}f} ms of a step", each * 1e-6, each < 1e7 ? 1 : 0));
+  for (std::size_t i = 0; i < std::min(kNamed, order.size()); ++i) {
+    const auto& [name, cost] = order[i];
+    const double each = cost / of;
+    if (each <= 0 || each < kWorthNaming * all) break;
+    out += i > 0 ? fmt::format(", {} ({}{})", name, number(each), unit_text)
+                 : fmt::format(" {}: {} ({} of {}{}{})", what, name, number(each), number(all), unit_text,
+                               unit == CostUnit::bytes ? "" : " of a step");
   }
   return out.empty() ? out : out + ".";
 }

@@ -224,7 +224,7 @@ void large_prefetches(const Facts& facts, Found& found) {
       "are exposed for {}.",
       elements_text(facts.zero.prefetch_bucket_size), elements_text(facts.summary.params), seen.late,
       static_cast<std::uint64_t>(all), of_step(facts, facts.mean(&RankFacts::gather_moving)));
-  finding.evidence += worst_of(exposed_modules(facts, Collectives::gathers));
+  finding.evidence += worst_of(exposed_modules(facts, Collectives::gathers), kExposedGathers);
   for (const double part : {16.0, 64.0, 8.0}) {
     advise(finding, setting({{"zero_optimization.stage3_prefetch_bucket_size",
                               std::to_string(round_elems(elems / part))}}));
@@ -254,7 +254,7 @@ void short_prefetches(const Facts& facts, Found& found) {
   finding.title = "Gathers begin too late, while the link is free";
   finding.evidence = fmt::format("{} of exposed gathers could have been hidden had they begun earlier.",
                                  of_step(facts, hideable)) +
-                     worst_of(exposed_modules(facts, Collectives::gathers));
+                     worst_of(exposed_modules(facts, Collectives::gathers), kExposedGathers);
   if (live > full && live > 0) {
     // A module in use, the next one, and the prefetched elements.
     const std::int64_t wanted = std::max(
@@ -339,7 +339,7 @@ void late_groups(const Facts& facts, Found& found) {
       "Computation waited {} for them{}; had their gathers begun earlier, {:.1f} ms of it could have been "
       "hidden.",
       of_step(facts, late->wait_ms), of_steps(facts), hideable);
-  finding.evidence += worst_of(awaited_modules(facts));
+  finding.evidence += worst_of(awaited_modules(facts), kAwaitedParameters);
   for (Advice& option : earlier_group_options(facts)) advise(finding, std::move(option));
   for (Advice& option : reshard_off_options(facts)) advise(finding, std::move(option));
   found.add_by_cost(facts, hideable, std::move(finding));
@@ -365,7 +365,7 @@ void late_prefetches(const Facts& facts, Found& found) {
   finding.title = title;
   finding.evidence =
       fmt::format("Computation waited {} for them{}.", of_step(facts, wait_ms), of_steps(facts)) +
-      worst_of(awaited_modules(facts));
+      worst_of(awaited_modules(facts), kAwaitedParameters);
   finding.next_step =
       "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier gains "
       "nothing.";

@@ -46,6 +46,8 @@ const char* groups_text(std::int64_t count) {
 }
 
 Advice earlier(std::int64_t forward, std::int64_t backward) {
+  // The backward gathers the next group beside the current one by itself.
+  const std::int64_t more = std::max(forward, backward - 1);
   std::vector<Change> changes;
   std::string calls;
   for (const auto& [name, count] : {std::pair{"forward", forward}, std::pair{"backward", backward}}) {
@@ -56,9 +58,13 @@ Advice earlier(std::int64_t forward, std::int64_t backward) {
                          name, groups_text(count), name);
   }
   return {std::move(changes),
-          fmt::format("Call {} at each group: their gathers begin earlier, and as many more are gathered at "
+          fmt::format("Call {} at each group: their gathers begin earlier, and up to {} more {} gathered at "
                       "a time.",
-                      calls)};
+                      calls,
+                      more == 1   ? "one"
+                      : more == 2 ? "two"
+                                  : "three",
+                      more == 1 ? "group is" : "groups are")};
 }
 
 }  // namespace
@@ -112,7 +118,7 @@ std::vector<Advice> bucket_cap_options(const Facts& facts, BucketSizes sizes) {
   std::vector<Advice> out;
   const auto add = [&](double wanted, const char* effect) {
     if (wanted < kLeastMiB) return;
-    const std::string value = wanted < 100 ? fmt::format("{:.2g}", wanted) : fmt::format("{:.0f}", wanted);
+    const std::string value = wanted < 99.5 ? fmt::format("{:.2g}", wanted) : fmt::format("{:.0f}", wanted);
     out.push_back({{{"DistributedDataParallel.bucket_cap_mb", value}},
                    fmt::format("Give DistributedDataParallel() bucket_cap_mb={}: {}.", value, effect)});
   };

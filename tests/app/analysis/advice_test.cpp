@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,7 @@ TEST(Advice, WhereMemoryIsWhatItCostsThePeakDecides) {
   EXPECT_NE(findings[0].gain_basis.find("a step of 100.0 ms becomes 101.0 ms"), std::string::npos);
 }
 
-/// What is communicated may be hidden: that no step gets longer is enough.
+/// What is communicated may be hidden: that no step gets longer is enough, and the text says what is saved.
 TEST(Advice, FewerBytesOnTheWayAreAGainWhereNoStepGetsLonger) {
   for (const double step : {80.0, 100.5, 103.0}) {
     std::vector<Finding> findings{finding_with("scatter", {"true"})};
@@ -132,6 +133,11 @@ TEST(Advice, FewerBytesOnTheWayAreAGainWhereNoStepGetsLonger) {
     EXPECT_EQ(findings[0].changes.size(), step < 101 ? 1U : 0U) << step;
     EXPECT_EQ(findings[0].gain_ms.has_value(), step < 90) << step;
     EXPECT_FALSE(findings[0].gain_bytes) << "the peak is not what it is about";
+    EXPECT_EQ(
+        findings[0].gain_basis.ends_with("; no step is predicted to be shorter: it is advised for the 300 B "
+                                         "of communication in a step that it saves, not for time"),
+        step > 90 && step < 101)
+        << findings[0].gain_basis;
     EXPECT_EQ(bytes_cost_text(findings[0]), "300 B of communication in a step");
   }
 }
@@ -170,6 +176,18 @@ TEST(Advice, WithoutAPeakAnOptionThatSavesMemorySaysWhatIsKnown) {
             "parameters of 2.00 KiB become 1.00 KiB, a step of 100.0 ms becomes 104.0 ms");
 }
 
+TEST(Advice, WithoutAPeakARefusedOptionHasItsReason) {
+  std::vector<Finding> findings{finding_with("reshard", {"true"})};
+  findings[0].cost_ms.reset();
+  findings[0].cost_bytes = 300;
+  try_advice(findings, [](const std::vector<Change>& changes) -> PlayOutcome {
+    if (changes.empty()) return {.step_ms = 100, .held_bytes = 2048};
+    return {.refused = "the time for it was over"};
+  });
+  EXPECT_EQ(findings[0].gain_basis,
+            "not predicted: a replay of this run has times, not the device's peak; the time for it was over");
+}
+
 TEST(Advice, EveryOptionIsListedWithWhatBecameOfIt) {
   std::vector<Finding> findings{finding_with("bucket", {"1", "2", "3"}), Finding{}};
   findings[0].id = "small_bucket";
@@ -181,6 +199,15 @@ TEST(Advice, EveryOptionIsListedWithWhatBecameOfIt) {
   EXPECT_FALSE(tried.options[0].advised);
   EXPECT_TRUE(tried.options[1].advised);
   EXPECT_EQ(tried.options[2].outcome.refused, "no such thing");
+  const auto json = nlohmann::json::parse(findings_json(findings, false, tried));
+  ASSERT_EQ(json[0]["options"].size(), 3U);
+  EXPECT_EQ(json[0]["options"][1]["step_ms"], 60);
+  EXPECT_EQ(json[0]["options"][1]["peak_bytes"], 1200);
+  EXPECT_EQ(json[0]["options"][1]["advised"], true);
+  EXPECT_TRUE(json[0]["options"][1]["refused"].is_null());
+  EXPECT_TRUE(json[0]["options"][2]["step_ms"].is_null());
+  EXPECT_EQ(json[0]["options"][2]["refused"], "no such thing");
+  EXPECT_TRUE(json[1]["options"].empty());
   // Where nothing can be played each option says why.
   const TriedAdvice none = try_advice(findings, [](const std::vector<Change>&) {
     return PlayOutcome{0, 0, "on a GPU"};
@@ -226,7 +253,8 @@ TEST(Advice, WhatAnEarlierPlayChoseDoesNotStay) {
   EXPECT_EQ(findings[0].changes[0].value, "1");
   EXPECT_EQ(findings[0].next_step, "Set it to 1.");
   EXPECT_FALSE(findings[0].gain_ms);
-  EXPECT_EQ(findings[0].gain_basis.rfind("not predicted: ", 0), 0U);
+  EXPECT_EQ(findings[0].gain_basis,
+            "not predicted: nothing was played; `shardscope findings` of a recording does");
 }
 
 }  // namespace

@@ -151,17 +151,18 @@ TEST(Report, HasWhatWhatIfPredictsForTheOptionsOfFindings) {
                                  "<b>advised</b>"));
   EXPECT_THAT(page, testing::HasSubstr("<code>bucket=2</code><br><span class=missing>not predicted: the time "
                                        "was over"));
-  EXPECT_THAT(page, testing::HasSubstr("a step of 100.00 ms, 2.00 KiB of the device. The model's error: "
-                                       "played with the recorded settings a step is -3.2 % beside the "
-                                       "recorded one."));
+  EXPECT_THAT(page, testing::HasSubstr(
+                        "a step of 100.00 ms, 2.00 KiB at the peak of a rank's device, which is the "
+                        "column memory. The model's error: played with the recorded settings a step is "
+                        "-3.2 % off the recorded one."));
   // Of an attached run: a part of the peak.
   findings.tried.recorded = {.step_ms = 100, .held_bytes = 2048};
   findings.tried.options = {{"small_bucket", {{"bucket", "1"}}, {.step_ms = 100, .held_bytes = 1024}, false}};
   const std::string part = html_report(store, analysis::summarize(store), {}, std::nullopt, {}, &findings);
   EXPECT_THAT(part, testing::HasSubstr("<td class=n>+0.0 %<td class=n>1.00 KiB"));
   EXPECT_THAT(part,
-              testing::HasSubstr("2.00 KiB of model states and gathered parameters: the device's peak is "
-                                 "not predicted."));
+              testing::HasSubstr("2.00 KiB of model states and gathered parameters of a rank, which are the "
+                                 "column memory: the device's peak is not predicted."));
 }
 
 /// Copies have the detail of memory events: where there is none of these, they lie in what looks idle.

@@ -83,6 +83,37 @@ TEST(FindingAccumulation, ReductionsWhoseWaitsAreNotKnownAreANoteWithoutTime) {
   }
 }
 
+/// Gathers remain where gradients are reduced once: 2 ms of each micro-step do not count, only reductions do.
+TEST(FindingAccumulation, TransfersOfGathersAreNotSaved) {
+  for (const std::int64_t reduces_ns : {1'000'000, 50'000}) {
+    RunBuilder builder(2, 3, "FSDP2 (PyTorch 2.15.0)");
+    builder.on("cpu");
+    for (std::uint32_t sequence = 0; sequence < 20; ++sequence) {
+      const std::int64_t at = sequence * 5 * kMs;
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        builder.span(rank, at, at + 5 * kMs, EventKind::micro_step_begin, StreamId::host, sequence % 2,
+                     sequence / 2);
+        builder.span(rank, at, at + 5 * kMs, EventKind::module_begin, StreamId::compute, 1, sequence / 2);
+        builder.span(rank, at + kMs, at + 3 * kMs, EventKind::collective_begin, StreamId::gather, sequence, 0,
+                     kGatherOp, 1000, 4000);
+        builder.span(rank, at + 3 * kMs, at + 3 * kMs + reduces_ns, EventKind::collective_begin,
+                     StreamId::reduce, 100 + sequence, 0,
+                     static_cast<std::uint8_t>(CollectiveOp::reduce_scatter), 1000, 4000);
+        if (sequence % 2 == 1)
+          builder.span(rank, at - 5 * kMs, at + 5 * kMs, EventKind::step_begin, StreamId::host, sequence / 2);
+      }
+    }
+    builder.change_tables([](ev::RunTables& tables) { tables.config_json.clear(); });
+    const store::Store& store = builder.build();
+    const std::vector<Finding> findings = find(store, summarize(store));
+    const auto found = std::ranges::find(findings, "accumulated_reductions", &Finding::id);
+    ASSERT_EQ(found != findings.end(), reduces_ns == 1'000'000) << reduces_ns;
+    if (found == findings.end()) continue;
+    EXPECT_NE(found->evidence.find("reductions move bytes for 2.0 of 10.0 ms"), std::string::npos)
+        << found->evidence;
+  }
+}
+
 TEST(FindingAccumulation, MicroStepsOfPyTorchThatEachReduce) {
   struct Case {
     const char *framework, *call, *key;

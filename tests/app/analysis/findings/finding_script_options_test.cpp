@@ -19,7 +19,8 @@ constexpr std::int64_t kLength = 10'000'000;  // of a step
 /// Ten steps of 10 ms on two ranks: a collective of 3 ms with nothing beside it, and 6 ms of computation.
 struct ExposedRun {
   RunBuilder builder;
-  ExposedRun(const std::string& framework, const std::string& config, StreamId lane, CollectiveOp op)
+  ExposedRun(const std::string& framework, const std::string& config, StreamId lane, CollectiveOp op,
+             std::int64_t elems = 10'000'000)
       : builder(2, framework.starts_with("FSDP") ? 3 : 0, framework) {
     for (std::uint32_t step = 0; step < 10; ++step) {
       const std::int64_t at = step * kLength;
@@ -32,10 +33,10 @@ struct ExposedRun {
     }
     builder.change_tables([&](ev::RunTables& tables) {
       tables.config_json = config;
-      tables.elems = 10'000'000;
-      tables.params[0].shape = {10'000'000};
-      tables.params[0].elems = 10'000'000;
-      tables.params[0].shard_elems = 5'000'000;
+      tables.elems = elems;
+      tables.params[0].shape = {elems};
+      tables.params[0].elems = elems;
+      tables.params[0].shard_elems = elems / 2;
     });
   }
   std::optional<Finding> found(const std::string& id) {
@@ -86,6 +87,16 @@ TEST(FindingScriptOptions, ExposedGathersOfFsdp2AreIssuedEarlierOrNotAtAll) {
   EXPECT_NE(found->options.back().next_step.find("up to 19.1 MiB more on each rank"), std::string::npos)
       << found->options.back().next_step;
   EXPECT_NE(found->next_step.find("set_modules_to_backward_prefetch()"), std::string::npos);
+  // By itself the backward gathers the next group beside the current one: naming two adds one.
+  const auto of = [&](const char* changes) {
+    const auto at = std::ranges::find(options, changes);
+    return found->options[static_cast<std::size_t>(at - options.begin())].next_step;
+  };
+  EXPECT_TRUE(of("fully_shard.groups_to_backward_prefetch=2")
+                  .ends_with("up to one more group is gathered at a time."))
+      << found->next_step;
+  EXPECT_TRUE(of("fully_shard.groups_to_backward_prefetch=3")
+                  .ends_with("up to two more groups are gathered at a time."));
   EXPECT_NE(found->otherwise.find("smaller groups of fully_shard()"), std::string::npos);
 }
 
@@ -118,6 +129,16 @@ TEST(FindingScriptOptions, BucketsOfDdpAreOfOtherSizesThanTheRecordedOne) {
   EXPECT_EQ(of_small.size(), 2U) << "a sixteenth of the gradients is not smaller";
   EXPECT_TRUE(offers(of_small, "DistributedDataParallel.bucket_cap_mb=19"));
   EXPECT_TRUE(offers(of_small, "DistributedDataParallel.bucket_cap_mb=38"));
+}
+
+/// Two digits of 99.6 MiB would be 1e+02.
+TEST(FindingScriptOptions, BucketsOfNearlyAHundredMebibytesHaveTheirDigits) {
+  ExposedRun run("DistributedDataParallel (PyTorch 2.15.0)",
+                 R"({"DistributedDataParallel": {"bucket_cap_mb": 25}})", StreamId::reduce,
+                 CollectiveOp::all_reduce, 26'110'000);
+  const std::vector<std::string> options = options_of(run.found("exposed_communication"));
+  EXPECT_TRUE(offers(options, "DistributedDataParallel.bucket_cap_mb=100")) << options.front();
+  for (const std::string& option : options) EXPECT_EQ(option.find("e+"), std::string::npos) << option;
 }
 
 TEST(FindingScriptOptions, Fsdp1HasNone) {
