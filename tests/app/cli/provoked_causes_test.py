@@ -171,11 +171,8 @@ class Simulated(unittest.TestCase):
                           "--hardware", hardware, "--straggler", "1:1.5", "-o", recording)
         found = {finding["id"]: finding for finding in read("findings", recording)}
         self.assertEqual(found["straggler"]["rank"], 1)
-        exposed = found["exposed_communication"]
-        self.assertIn("besides waiting for the straggler", exposed["title"])
-        self.assertIn("are for the straggler (finding straggler) and not counted here", exposed["evidence"])
-        self.assertNotIn("in turns", exposed["next_step"])
-        self.assertLess(exposed["cost_ms"], found["straggler"]["cost_ms"])
+        # What is exposed beside the straggler's cost is less than a finding of its own needs.
+        self.assertNotIn("exposed_communication", found)
 
     def test_what_others_waited_is_said_by_pair_and_piece_by_piece(self):
         """On a straggler's run each of the others waits for it, and the path's longest piece is computation of a module."""

@@ -112,6 +112,22 @@ TEST(FindingCauses, AStragglerIsComparedWithTheOthers) {
   }
 }
 
+// The waiting for it is the straggler's cost; what moves beside it is a finding of its own.
+TEST(FindingCauses, ExposedTransfersBesideAStragglerAreCountedWithoutTheWaiting) {
+  MadeRun run(2);
+  for (std::uint32_t step = 0; step < kSteps; ++step) run.step({{100, 15, 0}, {140, 15, 0}});
+  const auto findings = findings_of(run.build());
+  const Finding* straggler = with_id(findings, "straggler");
+  const Finding* exposed = with_id(findings, "exposed_communication");
+  ASSERT_NE(straggler, nullptr) << ids(findings);
+  ASSERT_NE(exposed, nullptr) << ids(findings);
+  EXPECT_NEAR(*straggler->cost_ms, 40, 1);
+  EXPECT_NEAR(*exposed->cost_ms, 15, 1);
+  EXPECT_NE(exposed->title.find("besides waiting for the straggler"), std::string::npos) << exposed->title;
+  EXPECT_NE(exposed->evidence.find("(finding straggler) and not counted here"), std::string::npos);
+  EXPECT_EQ(&findings.front(), straggler);
+}
+
 // It computes longer because it has more to compute: no processor is to blame.
 TEST(FindingCauses, AStragglerWithLongerMicroBatchesIsToldSo) {
   for (const std::int64_t more : {40, 4}) {
