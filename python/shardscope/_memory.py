@@ -6,7 +6,7 @@ optimizer states); `slots` are temporary ones (gathered parameters, gradients, b
 A full sample reads the size of every storage: at the ends of phases in the first FULL_STEPS steps, later within a share
 FULL_SHARE of the time. A quick sample checks which slots are filled and uses the known sizes; it is taken at the same
 places, and when a framework's hook reports a change. Tensors that have come and gone together are looked at in three places,
-and every sixteenth time in all (src/held_tensors.h, src/memory_slots.h). Samples never wait and never touch a tensor's data.
+and after sixteen such times in all (src/held_tensors.h, src/memory_slots.h). Samples never wait and never touch a tensor's data.
 """
 import time
 import weakref

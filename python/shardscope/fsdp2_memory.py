@@ -20,7 +20,8 @@ from shardscope._session import session
 class Slots:
     """Slots of one group, and which of them change at its hooks."""
 
-    def __init__(self, group, shared, unsharded):
+    def __init__(self, group, shared, unsharded, model):
+        """`model`: an object, the same one for all groups of a model."""
         held, params = weakref.ref(group), list(group.fsdp_params)
         offloaded = any(getattr(p, "offload_to_cpu", False) for p in params)
         whole_now = lambda: getattr(held(), "is_unsharded", False)
@@ -29,7 +30,7 @@ class Slots:
         gathered = Slot(m.PARAM_GATHERED, whole_now, lambda: outputs_of(held()), hooked=True)
         gather_buffer = Slot(m.GATHER_BUFFER, None, HeldTensors([group], "_all_gather_result.all_gather_output"), hooked=True)
         whole = Slot(m.GRAD_FULL, True, HeldTensors(params, "_unsharded_param.grad"), hooked=True)
-        shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded, alike=True)
+        shard = Slot(m.GRAD_SHARD, True, HeldTensors(params, "sharded_param.grad"), host=offloaded, alike=model)
         partly = Slot(m.GRAD_SHARD, None, HeldTensors([group], "_partial_reduce_output"), hooked=True)
         secondary = ()
         if keeps_secondary(group):
@@ -68,7 +69,8 @@ def source_of(model, groups, hooks, unsharded):
     `unsharded`: the value of a group's `_sharded_state` while it is unsharded; None if groups do not have that
     state."""
     shared = {id(group.comm_ctx): Shared(group.comm_ctx) for group in groups}
-    slots = [Slots(group, shared[id(group.comm_ctx)], unsharded) for group in groups]
+    of_model = object()
+    slots = [Slots(group, shared[id(group.comm_ctx)], unsharded, of_model) for group in groups]
     for group, of in zip(groups, slots) if hooks is not None else ():
         hooks.memory(group, of.issued, of.available, of.released, of.backward, of.reduced)
     held, all_groups = weakref.ref(model), [weakref.ref(group) for group in groups]

@@ -8,8 +8,8 @@
 A span is the time of the calls; it has the group's first offloaded parameter and the bytes of all of them. On a GPU
 copies from and to pinned memory continue after it; their end is not recorded.
 
-The functions are wrapped with the first model that has an offloaded group: others would run the wrappers, 35 calls in a step of
-nine groups, for nothing.
+The functions are wrapped with the first model that has an offloaded group: others would run the wrappers, 35 calls in a
+step of nine groups, for nothing.
 """
 from shardscope import _core, _hooks, _kinds as k
 from shardscope._hooks import Adapter

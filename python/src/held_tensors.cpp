@@ -8,8 +8,8 @@
 namespace shardscope::python {
 namespace {
 
-/// Looks at all owners that found no tensor, after which a few are looked at: DeepSpeed 3 moves every
-/// gradient away before a sample.
+/// Full checks that found no tensor, after which a few owners are checked: DeepSpeed 3 moves every gradient
+/// away before a sample.
 constexpr std::size_t kNone = 64;
 constexpr std::size_t kAlike = 8;  ///< HeldTensors::pattern()
 
@@ -94,7 +94,7 @@ bool HeldTensors::has(std::size_t owner) const {
   return there;
 }
 
-bool HeldTensors::looks_as_before() const {
+bool HeldTensors::none_as_before() const {
   const auto same = [&](std::size_t owner) { return has(owner) == (there_[owner] != '\0'); };
   return found_none_ >= kNone && same(0) && same(there_.size() / 2) && same(there_.size() - 1);
 }
@@ -105,10 +105,11 @@ std::size_t HeldTensors::state_of_checked(const Has& has) const {
   return bit(seen_.front()) | bit(seen_[seen_.size() / 2]) << 1 | bit(seen_.back()) << 2;
 }
 
-void HeldTensors::look_at_all() {
+void HeldTensors::check_all() {
   std::string there(owners_.size(), '\0');
   each([&](std::size_t owner, nb::handle) { there[owner] = '\1'; });
   there_ = std::move(there);
+  trusted_ = 0;
   found_none_ = there_.find('\1') == std::string::npos ? found_none_ + 1 : 0;
   for (std::size_t owner = 0; owner < there_.size(); ++owner) {
     if (there_[owner] == '\0') continue;
@@ -125,18 +126,20 @@ void HeldTensors::look_at_all() {
 }
 
 const std::string* HeldTensors::look(bool quick) {
-  if (!quick || there_.empty()) {
-    look_at_all();
+  if (!quick || there_.empty() || trusted_ >= kTrusted) {
+    check_all();
   } else if (seen_.empty()) {
-    if (!looks_as_before()) look_at_all();
+    ++trusted_;
+    if (!none_as_before()) check_all();
   } else {
+    ++trusted_;
     const std::size_t before = state_of_checked([&](std::size_t owner) { return there_[owner] != '\0'; });
     const std::size_t now = state_of_checked([&](std::size_t owner) { return has(owner); });
     Likely& likely = likely_[now];
-    if (now != before && likely.alike >= kAlike && ++likely.used < kTrusted)
+    if (now != before && likely.alike >= kAlike && ++likely.used <= kTrusted)
       there_ = likely.pattern;
     else if (now != before)
-      look_at_all();
+      check_all();
   }
   return there_.find('\1') == std::string::npos ? nullptr : &there_;
 }

@@ -15,14 +15,15 @@ constexpr std::uint8_t kDevice = 0, kHost = 1;
 constexpr std::size_t kPatterns = 16;  ///< limit of cached sizes; with experts patterns often change
 }  // namespace
 
-Slot::Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked, bool alike)
+Slot::Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked,
+           nb::object alike)
     : pool_(host ? kHost : kDevice),
       category_(category),
       present_(std::move(present)),
       tensors_(std::move(tensors)),
       host_(host),
-      hooked_(hooked),
-      alike_(alike) {
+      hooked_(hooked) {
+  if (!alike.is_none()) alike_ = std::move(alike);
   if (nb::isinstance<HeldTensors>(tensors_)) held_ = nb::cast<HeldTensors*>(tensors_);
   if (nb::isinstance<AttributeIs>(present_)) state_ = nb::cast<const AttributeIs*>(present_);
 }
@@ -95,7 +96,11 @@ Slots::Slots(nb::list slots, nb::object level, nb::object toggle, nb::object fai
   for (const nb::handle each : slots) {
     auto* slot = nb::cast<Slot*>(each);
     entries_.push_back({nb::borrow(each), slot, nb::object()});
-    if (slot->alike()) alike_.push_back(slot);
+    if (!slot->alike().is_valid()) continue;
+    const auto same = [&](const Alike& some) { return some.slots.front()->alike().is(slot->alike()); };
+    auto found = std::find_if(alike_.begin(), alike_.end(), same);
+    if (found == alike_.end()) found = alike_.insert(found, Alike());
+    found->slots.push_back(slot);
   }
 }
 
@@ -123,17 +128,22 @@ void Slots::report_changes() {
 
 void Slots::refresh() {
   for (const Entry& entry : entries_)
-    if (!entry.slot->hooked() && !entry.slot->alike()) entry.slot->now = entry.slot->current_bytes();
+    if (!entry.slot->hooked() && !entry.slot->alike().is_valid())
+      entry.slot->now = entry.slot->current_bytes();
+  for (Alike& some : alike_) some.refresh();
+}
+
+void Slots::Alike::refresh() {
   const auto changed = [](Slot* slot) {
     const std::int64_t before = std::exchange(slot->now, slot->current_bytes());
     return before != slot->now;
   };
-  bool all = alike_.size() <= 3 || ++trusted_ >= kTrusted;
-  for (const std::size_t at : {std::size_t{0}, alike_.size() / 2, alike_.size() - 1})
-    all = all || changed(alike_[at]);
+  bool all = slots.size() <= 3 || trusted >= kTrusted;
+  for (const std::size_t at : {std::size_t{0}, slots.size() / 2, slots.size() - 1})
+    all = all || changed(slots[at]);
+  trusted = all ? 0 : trusted + 1;
   if (!all) return;
-  trusted_ = 0;
-  for (Slot* slot : alike_) (void)changed(slot);
+  for (Slot* slot : slots) (void)changed(slot);
 }
 
 nb::dict Slots::with(const nb::dict& fixed) const {
@@ -165,9 +175,9 @@ void add_memory_slots(nb::module_& module) {
   using nb::arg;
   nb::class_<AttributeIs>(module, "AttributeIs").def(nb::init<nb::object, const char*, nb::object>());
   nb::class_<Slot>(module, "Slot")
-      .def(nb::init<std::uint8_t, nb::object, nb::object, bool, bool, bool>(), arg("category"),
+      .def(nb::init<std::uint8_t, nb::object, nb::object, bool, bool, nb::object>(), arg("category"),
            arg("present").none(), arg("tensors"), arg("host") = false, arg("hooked") = false,
-           arg("alike") = false)
+           arg("alike").none() = nb::none())
       .def_static("kept",
                   [](std::uint8_t category, nb::object bytes) { return Slot(category, std::move(bytes)); })
       .def("current_bytes", &Slot::current_bytes)

@@ -37,12 +37,13 @@ class AttributeIs {
 /// `tensors`: HeldTensors, or a function that returns the existing ones. `present`: a function or an
 /// AttributeIs that returns which of them exist (false: none), a key of known sizes; True: the
 /// pattern of HeldTensors; None: they are measured each time. `hooked`: hooks report all changes, so
-/// a sample need not ask. `alike`: one of several whose tensors come one by one, which hooks report, and go
-/// together, which no hook does (gradient shards of groups). Requires the GIL; exceptions of `tensors` and
-/// `present` are passed to the caller.
+/// a sample need not ask. `alike`: one of several with this object whose tensors come one by one, which hooks
+/// report, and go together, which no hook does (gradient shards of a model's groups). Requires the GIL;
+/// exceptions of `tensors` and `present` are passed to the caller.
 class Slot {
  public:
-  Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked, bool alike);
+  Slot(std::uint8_t category, nb::object present, nb::object tensors, bool host, bool hooked,
+       nb::object alike);
 
   /// Bytes that a hook counts and reports itself: `bytes`(). A sample reads them nevertheless: the levels
   /// that it sets are those at its own time.
@@ -57,8 +58,8 @@ class Slot {
   [[nodiscard]] std::uint8_t pool() const { return pool_; }
   [[nodiscard]] std::uint8_t category() const { return category_; }
   [[nodiscard]] bool hooked() const { return hooked_; }
-  [[nodiscard]] bool alike() const { return alike_; }
-  std::int64_t now = 0;  ///< the last reported size
+  [[nodiscard]] nb::handle alike() const { return alike_; }  ///< null: none
+  std::int64_t now = 0;                                      ///< the last reported size
 
  private:
   /// Bytes of the existing tensors, known for their pattern or else from measure(). 0 if there are none.
@@ -68,10 +69,10 @@ class Slot {
   [[nodiscard]] std::int64_t measured() const;
 
   std::uint8_t pool_, category_;
-  nb::object present_, tensors_, kept_;
+  nb::object present_, tensors_, alike_, kept_;
   HeldTensors* held_ = nullptr;         ///< tensors_, if it is a HeldTensors
   const AttributeIs* state_ = nullptr;  ///< present_, if it is an AttributeIs
-  bool host_ = false, hooked_ = false, alike_ = false;
+  bool host_ = false, hooked_ = false;
   std::vector<std::pair<std::string, std::int64_t>> known_;  ///< sizes by pattern of held_
   nb::dict sizes_;                                           ///< sizes by result of present()
 };
@@ -86,7 +87,7 @@ class Slots {
   /// Reports the changed slots, if memory is recorded.
   void changed();
   /// Measures the slots that no hook reports. Of those that are alike the first, the middle and the last; if
-  /// one of them has changed, and every kTrusted-th time, all.
+  /// one of them has changed, and after kTrusted such times in a row, all.
   void refresh();
   /// Bytes of all categories: `fixed` ((pool, category) -> bytes) and the slots' last reported ones.
   [[nodiscard]] nb::dict with(const nb::dict& fixed) const;
@@ -97,11 +98,16 @@ class Slots {
     Slot* slot;
     nb::object level;  ///< set when its size first changes
   };
+  struct Alike {
+    std::vector<Slot*> slots;  ///< of entries_
+    std::size_t trusted = 0;   ///< times that only some were measured, in a row
+
+    void refresh();
+  };
   void report_changes();
 
   std::vector<Entry> entries_;
-  std::vector<Slot*> alike_;  ///< of entries_
-  std::size_t trusted_ = 0;   ///< times that only some of alike_ were measured, in a row
+  std::vector<Alike> alike_;  ///< by Slot::alike()
   nb::object level_, toggle_, failed_;
 };
 

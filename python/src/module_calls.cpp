@@ -47,6 +47,9 @@ class ModuleCalls {
     reported_ = nb::none();
   }
 
+  bool wrapped =
+      false;  ///< whether call_begins() enters; call_ended() ends what has been entered in any case
+
   /// Before the forward of any module.
   void entering(nb::handle module, nb::handle arguments) {
     guarded(module,
@@ -58,7 +61,7 @@ class ModuleCalls {
   }
   /// The same as hooks of Module._call_impl(self, *args, **kwargs): the module, if it is watched.
   nb::object call_begins(const CallArguments& call) {
-    if (call.positional < 1) return nb::none();
+    if (!wrapped || call.positional < 1) return nb::none();
     const nb::handle module = call.values[0];
     const std::uint32_t how = watched_.of(module);
     if (how == SHARDSCOPE_NO_ID) return nb::none();
@@ -188,6 +191,7 @@ void add_module_calls(nb::module_& module) {
       .def("watch", [](nb::handle self, nb::handle module,
                        Watched how) { nb::inst_ptr<ModuleCalls>(self)->watch(self, module, how); })
       .def("forget", &ModuleCalls::forget)
+      .def_rw("wrapped", &ModuleCalls::wrapped)
       .def("entering", &ModuleCalls::entering)
       .def("leaving", &ModuleCalls::leaving, arg(), arg().none())
       .def_prop_ro("call_begins", hook_before<ModuleCalls>([](ModuleCalls& calls, const CallArguments& call) {

@@ -141,7 +141,7 @@ void add_session(nb::module_& module) {
       .def_ro("param_elems", &State::param_elems)
       .def("poll", &State::poll)
       .def("waited_for", &State::waited_for)
-      .def(
+      .def(  // for tests: the package's hooks call it in C++
           "wait_for",
           [](State& state, nb::object work, nb::object ended) {
             state.wait_for({std::move(work), std::move(ended), true, false, nullptr});

@@ -35,7 +35,8 @@ params[3].grad = None
 patterns.append(held.pattern(True))
 print(patterns == [None, bytes([0, 1, 0, 1, 0]), bytes([0, 0, 0, 1, 0]), None])
 """
-# As DeepSpeed 3 has them: no gradient is there at any sample. After a while three parameters are looked at, until there is one.
+# As DeepSpeed 3 has them: no gradient is there at any sample. After a while three parameters are looked at, until there is one, and
+# all after sixteen times.
 NEVER_THERE = """
 from shardscope import _core
 class Param:
@@ -51,13 +52,14 @@ for look in range(100):
     Param.looked_at = 0
     assert held.pattern(True) is None
     counts.append(Param.looked_at)
+held.pattern(False)
 params[8].value = object()
 at_an_end = held.pattern(True)
 params[8].value = None
 params[1].value = object()
-print(counts == 64 * [9] + 36 * [3] and at_an_end == bytes(8 * [0] + [1]) and held.pattern(False) == bytes([0, 1] + 7 * [0]))
+print(counts == 64 * [9] + 2 * (16 * [3] + [9]) + 2 * [3] and at_an_end == bytes(8 * [0] + [1]) and held.pattern(False) == bytes([0, 1] + 7 * [0]))
 """
-# Gradients that come and go together: after eight such looks three are looked at, and all at each sixteenth change, which finds one
+# Gradients that come and go together: after eight such looks three are looked at, and all after sixteen changes, which finds one
 # that has stayed away.
 TOGETHER = """
 from shardscope import _core
@@ -78,8 +80,24 @@ looks = [look(9 * [turn % 2 == 0]) for turn in range(64)]
 assert [found for found, _ in looks] == 32 * [bytes(9 * [1]), None], looks
 counts = [count for _, count in looks]
 without = 3 * [True] + [False] + 5 * [True]
-late = [(look(without)[0], look(9 * [False])[0])[0] for _ in range(16)]
-print(counts[18:] .count(3) >= 40, max(counts) == 12, bytes(without) in late, late[0] == bytes(9 * [1]), look(without)[0] == bytes(without))
+late = [(look(without)[0], look(9 * [False])[0])[0] for _ in range(17)]
+print(counts[18:].count(3) >= 40, max(counts) == 12, bytes(without) in late, late[0] == bytes(9 * [1]), look(without)[0] == bytes(without))
+"""
+# The script frees the gradients of all but the first, the middle and the last parameter: those three stay as they are.
+STAY = """
+from shardscope import _core
+class Param:
+    grad = None
+params = [Param() for _ in range(9)]
+held = _core.HeldTensors(params, "grad")
+def look(there):
+    for param, each in zip(params, there):
+        param.grad = object() if each else None
+    return held.pattern(True)
+few = [place in (0, 4, 8) for place in range(9)]
+once = [look(there) for there in [9 * [True]] + 40 * [few]]
+turns = [look(there) for there in 20 * [9 * [True], few]]
+print(once[1] == bytes(9 * [1]), once.index(bytes(few)) <= 17, set(once[17:]) == {bytes(few)}, set(turns) == {bytes(9 * [1]), bytes(few)})
 """
 # Slots of nine groups, emptied together by something without a hook; then all but one that is not looked at first.
 ALIKE = """
@@ -109,8 +127,31 @@ full, few = look(9 * [True]), look(9 * [True])
 empty = look(9 * [False])
 for _ in range(30):
     look(9 * [False])
-late = [look([False] + [True] + 7 * [False])[0][0, 4] for _ in range(16)]
+late = [look([False] + [True] + 7 * [False])[0][0, 4] for _ in range(17)]
 print(full[0] == {(0, 4): 73, (1, 2): 5}, few[1] < full[1] / 2, empty[0] == {(0, 4): 1, (1, 2): 5}, 9 in late)
+"""
+# Slots of three models. Of all groups together the first, the middle and the last are in two of them; the other one's are emptied.
+MODELS = """
+from shardscope import _core
+class Storage:
+    def nbytes(self):
+        return 8
+class Tensor:
+    def untyped_storage(self):
+        return Storage()
+class Owner:
+    grad = None
+switch = _core.Switch()
+models = [[Owner() for _ in range(groups)] for groups in (9, 4, 20)]
+slots = _core.Slots([_core.Slot(4, True, _core.HeldTensors([owner], "grad"), alike=owners) for owners in models for owner in owners],
+                    print, switch, print)
+def look(*there):
+    for owners, each in zip(models, there):
+        for owner in owners:
+            owner.grad = Tensor() if each else None
+    slots.refresh()
+    return slots.with_fixed({})[0, 4] // 8
+print(look(True, True, True), [look(*(model != empty for model in range(3))) for empty in range(3)], look(True, True, True))
 """
 
 
@@ -197,6 +238,14 @@ class QuickLooks(unittest.TestCase):
     def test_gradients_that_come_and_go_together_are_looked_for_in_three_places(self):
         done = runs.start([runs.PYTHON, "-c", TOGETHER])
         self.assertEqual(runs.finish(done).strip(), "True True True True True")
+
+    def test_gradients_that_go_while_those_in_three_places_stay_are_seen(self):
+        done = runs.start([runs.PYTHON, "-c", STAY])
+        self.assertEqual(runs.finish(done).strip(), "True True True True")
+
+    def test_groups_of_each_model_are_looked_at_in_three_places(self):
+        done = runs.start([runs.PYTHON, "-c", MODELS])
+        self.assertEqual(runs.finish(done).strip(), "33 [24, 29, 13] 33")
 
     def test_slots_that_are_alike_are_looked_at_in_three_places(self):
         done = runs.start([runs.PYTHON, "-c", ALIKE])

@@ -95,6 +95,88 @@ class Hooks(unittest.TestCase):
         self.assertEqual(shown("(said, x.grad is None, len(torch.nn.modules.module._global_forward_hooks))", fails),
                          "([('a module', 'ZeroDivisionError')], False, 0)")
 
+    # After modules.watch(): the model's last module raises in its first forward; global hooks of others are around ours.
+    FIRST_RAISES = """
+    registry, watched, error, before, came = torch.nn.modules.module, modules.watch, {error}, {before}, []
+    def raises(*_):
+        if came == []:
+            came.append(None)
+            raise error
+    if before:
+        registry.register_module_forward_hook(raises)
+    else:
+        model[2].register_forward_pre_hook(raises)
+    def watch(model):
+        watched(model)
+        registry.register_module_forward_hook(lambda *_: None, always_call=True)
+        try:
+            model(torch.ones(2, 4))
+        except Exception as raised:
+            came.append(raised is error)
+        came.append(modules.Wrapped.now is not None)
+    modules.watch = watch
+"""
+
+    def test_the_exception_of_the_first_forward_arrives_and_the_next_forward_is_recorded(self):
+        for before in (False, True):  # in the forward, or in a hook before ours
+            with self.subTest(before=before):
+                raises = self.FIRST_RAISES.format(error="ValueError('the user')", before=before)
+                self.assertEqual(shown("(came, said, modules.Wrapped.now is not None, session.spans.any(k.PASS_BACKWARD))", raises),
+                                 "([None, True, False], [], True, True)")
+
+    def test_neither_does_a_hook_that_fails_after_it_replace_it(self):
+        raises = self.FIRST_RAISES.format(error="ValueError('the user')", before=False) + """
+    modules.calls = type("Fails", (), {"leaving": lambda self, module, result: modules._failed(KeyError("ours")), "entered": k.NO_ID,
+                                       **{name: lambda *_: None for name in ("watch", "entering", "forget")}})()
+"""
+        self.assertEqual(shown("(came, set(said), len(torch.nn.modules.module._global_forward_hooks))", raises),
+                         "([None, True, False], {('a module', 'KeyError')}, 1)")
+
+    def test_a_call_that_cannot_be_wrapped_is_said_once_and_the_model_runs_on(self):
+        fails = "_hooks.Table = lambda *_: 1 / 0"
+        self.assertEqual(shown("(model(x)['d'], said, len(torch.nn.modules.module._global_forward_hooks))", fails),
+                         "(None, [('a module', 'ZeroDivisionError')], 0)")
+
+    # `enters()`: how many modules a forward of the model enters. `other`: the wrapper of another tool.
+    ANOTHER = """
+    asked = []
+    modules.calls = _core.ModuleCalls(session, torch.Tensor, None, lambda: asked.append(None) or -1, modules._failed)
+    def enters():
+        asked.clear()
+        model(x)
+        return len(asked)
+    def patch():
+        ours = nn.Module._call_impl
+        def other(self, *args, **kwargs):
+            return ours(self, *args, **kwargs)
+        nn.Module._call_impl = other
+        return other
+"""
+
+    def test_the_wrapper_within_another_one_records_each_call_once(self):
+        show = ("[enters(), patch(), enters(), modules.by_torch_s_hooks(), enters(), modules.watch(model), enters()][::2]")
+        self.assertEqual(shown(show, self.ANOTHER), "[4, 4, 4, 4]")
+
+    def test_a_detach_leaves_the_other_wrapper_and_ours_within_it_is_off(self):
+        show = ("[other := patch(), _hooks.turn_off_all(), enters(), nn.Module._call_impl is other, modules.watch(model), enters(), enters()][2:]")
+        self.assertEqual(shown(show, self.ANOTHER), "[0, True, None, 4, 4]")
+
+    def test_calls_that_are_open_when_dynamo_traces_are_ended(self):
+        show = ("(patch(), model[1].register_forward_pre_hook(lambda *_: modules.by_torch_s_hooks()), model(x), modules.entered() == k.NO_ID, "
+                "enters())[3:]")
+        self.assertEqual(shown(show, self.ANOTHER), "(True, 4)")
+
+    def test_dynamo_keeps_torch_s_own_function(self):
+        before = """
+    def kept():
+        import torch._dynamo.utils as one, torch._dynamo.variables.nn_module as other
+        return [module.unpatched_nn_module_call_impl for module in (one, other)] == 2 * [nn.Module._call_impl]
+"""
+        show = "[kept(), modules.Wrapped.now is not None, {off}, modules.Wrapped.now is None, kept(), type(nn.Module._call_impl).__name__]"
+        for off in ("modules.by_torch_s_hooks()", "_hooks.turn_off_all()"):
+            with self.subTest(off):
+                self.assertEqual(shown(show.format(off=off), before), "[True, True, None, True, True, 'function']")
+
     FAILS_TO_REPORT = ("failing = lambda error: (said.append(type(error).__name__), [][0]); "
                        "modules.calls = _core.ModuleCalls(session, torch.Tensor, None, {graph_task}, failing)")
 

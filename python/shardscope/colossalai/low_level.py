@@ -103,20 +103,20 @@ def guarded(adapter):
         if not adapter.on or torch.compiler.is_compiling():
             return
         try:
-            first = bool(state.waiting) and look_for_models(module)
+            if state.waiting:
+                look_for_models(module)
             if id(module) in state.models and torch.is_grad_enabled() and module.training and session.watches(module):
                 session.begin_micro_step()
-                if first:
-                    modules.already_entered(module)
+                modules.already_entered(module)  # its call may have begun before the micro-step
         except Exception as error:
             adapter.failed("register_module_forward_pre_hook", error)
     return entering
 
 
 def look_for_models(module):
-    """Whether the module has all parameters of an optimizer; then it is its model. Outer modules run first, so the
-    outermost such module is found."""
-    found, held = False, {id(param) for param in module.parameters()}
+    """A module that has all parameters of an optimizer is its model. Outer modules run first, so the outermost such
+    module is found."""
+    held = {id(param) for param in module.parameters()}
     for each in list(state.waiting):
         optimizer, groups = each
         if optimizer() is None:
@@ -126,8 +126,6 @@ def look_for_models(module):
             state.models[id(module)] = optimizer
             weakref.finalize(module, state.models.pop, id(module), None).atexit = False
             describe(module, optimizer(), groups)
-            found = True
-    return found
 
 
 def give_up(optimizer):
