@@ -400,7 +400,16 @@ void exposed_communication(const Facts& facts, Found& found) {
   finding.rank = rank;
   finding.cost_ms = rest;
   const double own = (contended ? exposed : all) - explained.ms;
-  finding.severity = facts.share(own) >= kMuch && own >= kLeastWarningMs ? Severity::warning : Severity::info;
+  // On a CPU each call of FSDP2 returns when its collective has ended: that is of the machine, no fault of
+  // the run.
+  const bool by_calls = facts.summary.kind == Framework::fsdp2 && facts.summary.device == "cpu";
+  if (by_calls)
+    finding.evidence +=
+        " On a CPU each call holds the host until its collective has ended, so that nothing hides it: "
+        "measure "
+        "on GPUs.";
+  const bool much = facts.share(own) >= kMuch && own >= kLeastWarningMs;
+  finding.severity = much && !by_calls ? Severity::warning : Severity::info;
   found.add(std::move(finding));
 }
 

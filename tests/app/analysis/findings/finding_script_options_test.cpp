@@ -76,6 +76,19 @@ bool offers(const std::vector<std::string>& options, const std::string& text) {
   return std::ranges::find(options, text) != options.end();
 }
 
+// Nothing hides them there, whatever the settings.
+TEST(FindingScriptOptions, ExposedGathersOfFsdp2OnACpuAreANote) {
+  for (const bool cpu : {false, true}) {
+    ExposedRun run("FSDP2 (PyTorch 2.15.0)", R"({"fully_shard": {"reshard_after_forward": true}})",
+                   StreamId::gather, CollectiveOp::all_gather);
+    if (cpu) run.builder.on("cpu");
+    const auto found = run.found("exposed_communication");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->severity, cpu ? ev::Severity::info : ev::Severity::warning);
+    EXPECT_EQ(found->evidence.find("holds the host") != std::string::npos, cpu) << found->evidence;
+  }
+}
+
 TEST(FindingScriptOptions, ExposedGathersOfFsdp2AreIssuedEarlierOrNotAtAll) {
   const auto found = of_fsdp2(R"("reshard_after_forward": true)");
   const std::vector<std::string> options = options_of(found);
