@@ -71,7 +71,7 @@ class ToFewerRanks(Options):
         for rank in range(4):
             self.assertEqual(self.counts(recording, rank),
                              (self.MICRO * (2 * BLOCKS + 1), self.MICRO * (BLOCKS + 1), self.MICRO * BLOCKS))
-            scopes = collections.Counter(int(s["c"]) >> 8 & 0x3F for s in recording.spans_of(rank, "collective_begin")
+            scopes = collections.Counter(int(s["c"]) >> 8 & 0x1F for s in recording.spans_of(rank, "collective_begin")
                                          if int(s["code"]) == GATHER and s["b"] not in ("", NO_ID))
             self.assertEqual(scopes, {WORLD: self.MICRO * (BLOCKS + 1), GROUP: self.MICRO * BLOCKS})
             copied = collections.Counter(int(s["v0"]) for s in recording.spans_of(rank, "span_begin") if int(s["v0"]) > 0)
