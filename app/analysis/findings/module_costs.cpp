@@ -145,7 +145,7 @@ std::string worst_of(const ModuleCosts& costs, std::string_view what, CostUnit u
     if (each <= 0 || each < kWorthNaming * all) break;
     out += i > 0 ? fmt::format(", {} ({}{})", name, number(each), unit_text)
                  : fmt::format(" {}: {} ({} of {}{}{})", what, name, number(each), number(all), unit_text,
-                               unit == CostUnit::bytes ? "" : " of a step");
+                               unit == CostUnit::bytes ? "" : " of a step, in the last typical ones");
   }
   return out.empty() ? out : out + ".";
 }
